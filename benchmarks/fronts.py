@@ -41,7 +41,7 @@ from fairclust.fronts import pareto
 from fairclust.looks import in_matplotlib, numbered_look
 from fairclust.metrics import METRICS, contingency, data_balance, n_nonempty, sse
 from fairclust.outputs import atomic_write
-from fairclust.pipeline.config import Config, shipped_config
+from fairclust.pipeline.config import Config, user_config
 from fairclust.pipeline.grids import derive_random_state
 from measuring import ROOT, paper_data
 
@@ -258,7 +258,7 @@ def draw(found: Points, datasets: list[str], path: Path) -> None:
 
 
 def main() -> None:
-    config = shipped_config(ROOT)
+    config = user_config([])
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--mirror", required=True, help="folder with the papers' data")
     parser.add_argument("--datasets", nargs="*", default=list(DATASETS), choices=list(config.datasets))

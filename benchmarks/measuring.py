@@ -21,7 +21,7 @@ from fairclust.datasets.census_like import make_census_like
 from fairclust.datasets.download import fetch_source
 from fairclust.datasets.prepare import prepare_dataset, standardize, unit_rows
 from fairclust.datasets.store import PreparedDataset
-from fairclust.pipeline.config import shipped_config
+from fairclust.pipeline.config import user_config
 
 ROOT = Path(__file__).parents[1]
 SEED = 0
@@ -30,7 +30,7 @@ CENSUS_ROWS = 2_458_285
 
 def prepared(name: str, mirror: str | None) -> PreparedDataset:
     """Download and prepare a data set of the configuration as the papers do."""
-    config = shipped_config(ROOT)
+    config = user_config([])
     sources = config.sources_of(name)
     with tempfile.TemporaryDirectory() as raw:
         mirrors = [mirror] if mirror else []

@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 
 from fairclust.metrics import METRICS, Scored, score_labels
-from fairclust.pipeline.config import shipped_config
+from fairclust.pipeline.config import user_config
 from fairclust.pipeline.fit_cell import fit_cell
 from fairclust.pipeline.grids import Cell, derive_random_state
 from fairclust.pipeline.reported import load_reported
@@ -44,7 +44,7 @@ def main() -> None:
     parser.add_argument("--drop", nargs="*", default=[], metavar="COLUMN", help="features to leave out")
     asked = parser.parse_args()
 
-    config = shipped_config(ROOT)
+    config = user_config([])
     data = prepared(asked.dataset, asked.mirror)
     kept = [i for i, name in enumerate(data.card["columns"]) if name not in asked.drop]
     X = np.ascontiguousarray(data.X[:, kept])

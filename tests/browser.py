@@ -29,7 +29,7 @@ class BrowserError(RuntimeError):
 class Page:
     """A page in its own browser, whose profile is in a folder."""
 
-    def __init__(self, folder, *, javascript=True):
+    def __init__(self, folder):
         to_browser, ours = os.pipe()
         theirs, from_browser = os.pipe()
         self._write, self._read = ours, theirs
@@ -48,14 +48,13 @@ class Page:
         )
         os.close(to_browser)
         os.close(from_browser)
-        self._buffer, self._number, self._session, self._runs = b"", 0, None, javascript
+        self._buffer, self._number, self._session = b"", 0, None
         self.errors, self.requests = [], []
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
         self._session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         for domain in ("Page", "Runtime", "Log", "Network"):
             self.call(f"{domain}.enable")
         self.resize(1400)
-        self.call("Emulation.setScriptExecutionDisabled", value=not javascript)
         self.choose_scheme("light")
 
     def call(self, method, **params):
@@ -103,7 +102,7 @@ class Page:
             pass
         ready = "!document.getElementById('data') || document.documentElement.classList.contains('has-js')"
         end = time.monotonic() + 10
-        while self._runs and not self.js(ready) and time.monotonic() < end:
+        while not self.js(ready) and time.monotonic() < end:
             time.sleep(0.02)
 
     def js(self, expression):

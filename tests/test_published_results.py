@@ -7,11 +7,8 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-import yaml
 
-import publish
 import run_crate
-from fairclust.datasets.store import write_skipped
 from fairclust.pipeline.grids import canonical_json, derive_random_state
 from fairclust.report.leaderboard import place_labels
 from fairclust.report.selection import best_starts
@@ -95,39 +92,3 @@ def test_the_published_files_are_small_and_name_no_folder_of_a_machine(folder):
             is_text = path.suffix != ".parquet"
             text = path.read_text() if is_text else pd.read_parquet(path).to_csv()
             assert not re.search(r"(?<![\w.])/(home|root|Users|work|tmp|srv|mnt)/|[A-Z]:\\\w", text), path
-
-
-def test_the_page_and_the_scores_of_another_run_are_published_under_the_name_of_its_file(
-    folder, root, tmp_path, monkeypatch, capsys
-):
-    monkeypatch.chdir(root)
-    run = {"papers": [], "datasets": ["toy_blobs"], "methods": ["kmeans"]}
-    files = [tmp_path / name for name in ("mine.yaml", "other.yaml")]
-    for file in files:
-        results = file.with_suffix("")
-        file.write_text(yaml.safe_dump({"results": str(results), "run": run}))
-        (results / "scores").mkdir(parents=True)
-        pd.read_parquet(folder / "scores/scores.parquet").head(5).to_parquet(
-            results / "scores/scores.parquet"
-        )
-    mine, other = (file.with_suffix("") for file in files)
-    write_skipped(mine / "data/prepared/toy_blobs", "toy_blobs", "not needed here")
-    runs = pd.read_parquet(folder / "scores/runs.parquet").head(5)
-    runs.assign(key="k").to_parquet(mine / "scores/runs.parquet")
-    origin = json.loads((folder / "provenance.json").read_text())
-    origin["config"]["digest"] = publish.Plan(publish.user_config(files[:1])).settings()["digest"]
-    (mine / "provenance.json").write_text(json.dumps(origin))
-    (mine / "summary.json").write_text('{"cells": 5, "by_status": {"ok": 5}, "missing": []}')
-    out = tmp_path / "out"
-    asked = ["--out", str(out), "--configfile", str(files[0]), "--page-of", str(files[1])]
-    assert publish.main(asked) == 2
-    assert f"{other}/report/index.html does not exist: make this run first" in capsys.readouterr().err
-    for results in (mine, other):
-        (results / "report").mkdir()
-        (results / "report/index.html").write_text(results.name)
-    assert publish.main(asked) == 0
-    assert (out / "report/index.html").read_text() == "mine"
-    assert (out / "report/other.html").read_text() == "other"
-    left = pd.read_parquet(out / "scores/other.parquet")
-    assert len(left) == 5 and "key" not in left and {"sse", "counts", "params"} <= set(left)
-    assert "key" in pd.read_parquet(out / "scores/scores.parquet")

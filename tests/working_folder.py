@@ -47,7 +47,7 @@ TABLE = "sex,a,b\n" + "".join(f"{'fm'[i % 2]},{i},{i * i % 17}\n" for i in range
 """A small table of a user."""
 FAR = {"file": "far/far.csv", "urls": ["https://127.0.0.1:9/x"], "sha256": "unknown", "licence": "none"}
 """A source that no network has."""
-QUIET = {"overview": False, "fronts": [], "formats": ["png"], "html": False}
+QUIET = {"fronts": [], "formats": ["png"], "html": False}
 """Switches the report off, for tests of fits."""
 
 
@@ -61,9 +61,9 @@ _FORKS = multiprocessing.get_context("forkserver")
 _FORKS.set_forkserver_preload(["snakemake.cli", "fairclust.pipeline.plan"])
 
 
-def run_snakemake(words, folder, env=None):
+def run_snakemake(words, folder):
     """Run the command `snakemake` in a process that has already imported it; exit status and what it prints."""
-    env = {**os.environ, "FORCE_COLOR": "", **(env or {})}
+    env = {**os.environ, "FORCE_COLOR": ""}
     with tempfile.NamedTemporaryFile("r", suffix=".log") as file:
         process = _FORKS.Process(target=_snakemake, args=(words, folder, env, file.name))
         process.start()
@@ -140,15 +140,11 @@ class Project:
             env={**os.environ, "FORCE_COLOR": "", **(env or {})},
         )
 
-    def attempt(self, *arguments, env=None):
-        """Run Snakemake on two cores, and return its exit status and what it prints."""
+    def run(self, *arguments, code=0):
+        """Run Snakemake on two cores, check its exit status, and return what it prints."""
         self.write("config/config.yaml", yaml.safe_dump(self.config))
-        return run_snakemake(self.command("--cores", "2", *arguments), self.folder, env)
-
-    def run(self, *arguments, code=0, env=None):
-        """Run Snakemake as `attempt` does, check its exit status, and return what it prints."""
-        found, output = self.attempt(*arguments, env=env)
-        assert code is None or found == code, output
+        found, output = run_snakemake(self.command("--cores", "2", *arguments), self.folder)
+        assert found == code, output
         return output
 
     def copy(self, folder):

@@ -1,7 +1,6 @@
 """Publish a finished run: its tables, figures, scores and page to docs/results, and its numbers to README and pages.
 
-    python tools/publish.py --wall-seconds 2555 --readme README.md --readme docs/group_prices.md \
-        --page-of config/field.yaml
+    python tools/publish.py --wall-seconds 2555 --readme README.md --page-of config/field.yaml
 
 Run this in the folder of the run. The folder that is written is a Workflow Run RO-Crate, see `crate.py`.
 """
@@ -37,17 +36,11 @@ from fairclust.report.claims import load_claims
 from fairclust.report.page_tables import picture_size
 from fairclust.report.render import Table
 from fairclust.report.selection import first_line, shareable
-from fairclust.report.tables import load_evidence, overview_texts, row_verdicts, summary
+from fairclust.report.tables import load_evidence, row_verdicts, summary
 from fairclust.report.verdicts import CAUSES, DIFFERS
 
-# What a page shows of a run stands between two marks. The first mark asks for all numbers, or it names data sets and
-# methods, separated by slashes, whose rows of the overview are shown.
-_MARKS = re.compile(
-    r"(?P<begin><!-- (?P<what>results|overview): begin(?:; (?P<datasets>.*?) \| (?P<methods>.*?))? -->\n)"
-    r".*?(?P<end><!-- (?P=what): end -->)",
-    re.DOTALL,
-)
-_SHOWN = ("data set", "K", "method", "setting", "SSE", "Balance", "Fairness error", "starts")
+# What a page shows of a run stands between two marks.
+_MARKS = re.compile(r"(?<=<!-- results: begin -->\n).*?(?=<!-- results: end -->)", re.DOTALL)
 # With more bytes than this, a note says that the results are too large for a repository.
 _MOST_BYTES = 8_000_000
 # With fewer colours, faint marks would become white.
@@ -222,32 +215,15 @@ def copy_small(path: Path, to: Path, without: Iterable[str] = ()) -> None:
 def filled(page: Path, results: Path, out: Path, origin: Mapping[str, Any], plan: Plan) -> str:
     """The text of a page with the numbers of a run in `results` between its marks, and links to the folder `out`.
 
-    `origin` is the content of `provenance.json`. UserError if the page has no marks, or asks for verdicts or rows
-    of the overview that the run does not have.
+    `origin` is the content of `provenance.json`. UserError if the page has no marks, or the run no verdicts.
     """
 
-    def shown(mark: re.Match[str]) -> str:
+    def shown(_: re.Match[str]) -> str:
         tables = results / "tables"
-        needed = tables / ("scoreboard.csv" if mark["what"] == "results" else "overview.csv")
+        needed = tables / "scoreboard.csv"
         if not needed.is_file():
             raise UserError(f"--readme: {page} shows numbers of {needed}, which this run has not made")
-        if mark["what"] == "results":
-            block = _results_block(tables, out, origin, plan)
-        else:
-            overview = overview_texts(pd.read_csv(needed), Names(**plan.names()))
-            asked = {"data set": mark["datasets"].split(" / "), "method": mark["methods"].split(" / ")}
-            for column, names in asked.items():
-                if missing := set(names) - set(overview[column]):
-                    raise UserError(
-                        f"{page}: the overview has no {column} {sorted(missing)[0]!r}. Fix: correct the mark "
-                        "'overview: begin'"
-                    )
-            # Of a data set with several K, the K with most of the methods is shown.
-            chosen = overview[overview.method.isin(asked["method"])]
-            of = [chosen[chosen["data set"] == dataset] for dataset in asked["data set"]]
-            found = pd.concat([rows[rows.K.value_counts(sort=False).idxmax() == rows.K] for rows in of])
-            block = "\n".join(Table(str(page), found[list(_SHOWN)].to_dict("records")).markdown()) + "\n"
-        return mark["begin"] + block + mark["end"]
+        return _results_block(tables, out, origin, plan)
 
     text, number = _MARKS.subn(shown, page.read_text(encoding="utf-8"))
     if not number:

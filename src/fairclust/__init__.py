@@ -16,7 +16,6 @@ methods = importlib.import_module(f"{__name__}.methods")
 _HOMES = {
     **dict.fromkeys(methods.__all__, "methods"),
     "ChunkError": "chunks",
-    "ClusterSharesDisplay": "plot",
     "FairAssignment": "methods.price.fair_assignment",
     "FairClusterer": "base",
     "FrontDisplay": "plot",

@@ -29,7 +29,6 @@ from fairclust.messages import count
 from fairclust.metrics import contingency
 from fairclust.sample_weight import (
     groups_of_rows,
-    labelling_rows_without_weight,
     positive_weights,
     rows_without_weight,
 )
@@ -320,8 +319,7 @@ class FairClusterer(_Clusters, ClusterMixin, BaseEstimator, ABC):
         labels = np.empty(len(weights), self.labels_.dtype)
         labels[counted] = self.labels_
         others = groups_of_rows(sensitive_features, rest, len(weights))
-        with labelling_rows_without_weight():
-            labels[rest] = self.predict(_safe_indexing(X, rest), sensitive_features=others)
+        labels[rest] = self.predict(_safe_indexing(X, rest), sensitive_features=others)
         self.labels_ = labels
         return self
 

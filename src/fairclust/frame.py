@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fairclust.stored import Stored
+from fairclust.stored import storable
 
 # The most rows and the most numbers of a block.
 _BLOCK_ROWS, _BLOCK_ENTRIES = 1 << 17, 1 << 23
@@ -21,6 +21,7 @@ _FAR, _SAMPLE_ROWS = 1e3, 1 << 10
 _STANDARD = 1e-7
 
 
+@storable
 class Frame(NamedTuple):
     """The origin and the unit of the data. Methods work on ``(X - origin) / unit``, numbers of order one.
 
@@ -74,16 +75,6 @@ class Frame(NamedTuple):
         sample = X[:: max(1, len(X) // _SAMPLE_ROWS)][:, columns]
         origin = np.zeros_like(mean) if radius else mean
         return cls(origin, _unit(radius or spread), mean, spread, length, needs_double(sample, low, high))
-
-    def stored(self) -> dict[str, Any]:
-        """What `into` needs, for a saved model."""
-        return {"origin": self.origin.tolist(), "unit": float(self.unit), "far": self.is_far}
-
-    @classmethod
-    def from_stored(cls, stored: Stored, n_features: int) -> Frame:
-        """The frame of a saved model."""
-        origin, unit = stored.array("origin", n_features), stored.number("unit")
-        return cls.plain(n_features)._replace(origin=origin, unit=unit, is_far=stored.flag("far"))
 
     @property
     def is_standard(self) -> bool:

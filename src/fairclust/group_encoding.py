@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fairclust.messages import UserError, count, shortened
-from fairclust.stored import Stored
+from fairclust.stored import storable
 
 # Stands between the values of several columns in the name of a combination.
 BETWEEN = " & "
@@ -26,8 +26,6 @@ BETWEEN = " & "
 _MANY_VALUES = 20
 # A column whose mean is bounded is rounded to at most this many different numbers.
 _MEASURED_VALUES = 128
-# At most so many values are described in a message.
-_SHOWN = 3
 
 
 class Values(NamedTuple):
@@ -59,18 +57,14 @@ def one_spelling(text: str) -> str:
     return unicodedata.normalize("NFC", text.strip().strip("\ufeff").strip())
 
 
-def describe_merged(spellings: Iterable[Any], values: Iterable[Any], counts: Iterable[int]) -> list[str]:
-    """A sentence for each of the first values that are written in several ways, with the numbers of rows."""
-    ways: dict[Any, list[tuple[Any, int]]] = {}
-    for spelling, value, number in zip(spellings, values, counts, strict=True):
-        ways.setdefault(value, []).append((spelling, number))
-    merged = [written for written in ways.values() if len(written) > 1]
-    sentences = []
-    for written in merged[:_SHOWN]:
-        texts = [f"{shortened(ascii(spelling))} ({count(number, 'row')})" for spelling, number in written]
-        sentences.append(f"{shortened(' and '.join(texts), 300)} are one value")
-    more = f"in all, {len(merged):,} values are written in several ways"
-    return [*sentences, more] if len(merged) > _SHOWN else sentences
+def describe_merged(spellings: Iterable[Any], values: Iterable[Any]) -> list[str]:
+    """A sentence on the values that are written in several ways, if there are any."""
+    ways: dict[Any, list[str]] = {}
+    for spelling, value in zip(spellings, values, strict=True):
+        ways.setdefault(value, []).append(shortened(ascii(spelling)))
+    merged = [shortened(" and ".join(written), 300) for written in ways.values() if len(written) > 1]
+    more = f"; in all, {len(merged):,} values are written in several ways" if len(merged) > 1 else ""
+    return [f"{merged[0]} are one value{more}"] if merged else []
 
 
 def value_text(value: object) -> str:
@@ -277,7 +271,7 @@ def _sorted_values(values: Values, what: str) -> tuple[np.ndarray, np.ndarray]:
             joined = [one_spelling(text) for text in names.tolist()]
         except ValueError as error:
             raise ValueError(f"{what} has {error}: correct it") from None
-        if sentences := describe_merged(names.tolist(), joined, counts[used].tolist()):
+        if sentences := describe_merged(names.tolist(), joined):
             warnings.warn(f"{what}: {'; '.join(sentences)}", UserWarning, stacklevel=4)
         names, places = np.unique(joined, return_inverse=True)
         codes = places[codes]
@@ -359,6 +353,7 @@ def combination_names(cells: np.ndarray, values: Iterable[Iterable[Any]], of: st
     return names
 
 
+@storable
 @dataclass(frozen=True)
 class SensitiveColumn:
     """How the cells of a sensitive column are encoded as values."""
@@ -378,18 +373,6 @@ class SensitiveColumn:
             numbers = read_numbers(cells, n_samples, self.name)
             return np.searchsorted(self.edges, numbers, side="right").astype(np.int32)
         return encode_groups(cells, n_samples, known=self.values, name=self.name)[0]
-
-    def stored(self) -> dict[str, Any]:
-        """The content for a saved model."""
-        content = {"name": self.name, "values": self.values.tolist(), "measured": self.measured}
-        return content if self.edges is None else content | {"edges": self.edges.tolist()}
-
-    @classmethod
-    def from_stored(cls, stored: Stored) -> SensitiveColumn:
-        """The column of a saved model."""
-        values = stored.names("values")
-        edges = stored.array("edges", len(values) - 1) if stored.has("edges") else None
-        return cls(stored.text("name"), values, edges, measured=stored.flag("measured"))
 
 
 def is_measured(values: np.ndarray, n_rows: int | None = None) -> bool:

@@ -7,7 +7,6 @@ import os
 import platform
 import shutil
 import stat
-import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -15,11 +14,6 @@ from pathlib import Path
 from typing import BinaryIO
 
 from fairclust.messages import UserError
-
-# A file that changes twice within the resolution of its time stamps would look unchanged.
-SETTLED_NS = 2 * 10**9
-
-_known: dict[tuple[int, ...], str] = {}
 
 
 class OutputError(UserError):
@@ -151,17 +145,6 @@ def temporary_beside(path: Path, ending: str = "tmp") -> Path:
 
 
 def content_digest(path: str | Path) -> str:
-    """The SHA-256 of a file, as 64 hex digits. A file that has not changed is read only once per process.
-
-    It has not changed if its inode, size, `mtime_ns` and `ctime_ns` are the same. No program can set the `ctime`, so
-    `cp -p` or `touch` do not hide a replaced file.
-    """
+    """The SHA-256 of a file, as 64 hex digits."""
     with Path(path).open("rb") as file:
-        stat = os.fstat(file.fileno())
-        key = (stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns)
-        if key in _known:
-            return _known[key]
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-    if time.time_ns() - max(stat.st_mtime_ns, stat.st_ctime_ns) > SETTLED_NS:
-        _known[key] = digest
-    return digest
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,6 +1,6 @@
-"""Displays in the style of scikit-learn: the cost of fairness, and the groups of every cluster.
+"""A display in the style of scikit-learn: the cost of fairness.
 
-A display keeps its data, and its method `plot` draws them. This needs matplotlib, which is imported when something is
+It keeps its data, and its method `plot` draws them. This needs matplotlib, which is imported when something is
 drawn: ``pip install 'fairclust[plot]'``.
 """
 
@@ -13,20 +13,17 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fairclust.group_encoding import encode_groups
 from fairclust.looks import COLOURS, in_matplotlib, look
-from fairclust.metrics import Scored, contingency, score_labels
+from fairclust.metrics import Scored, score_labels
 from fairclust.metrics.table import METRICS
 from fairclust.sensitive import read_groups
 
-__all__ = ["ClusterSharesDisplay", "FrontDisplay"]
+__all__ = ["FrontDisplay"]
 
 MEASURED = ("sse", "balance", "fairness_error", "delta", "share_deviation")
 """Metrics that `FrontDisplay` computes for every clustering."""
 # Control characters except the line feed: an SVG file cannot hold them.
 _CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")
-_OTHER_LABELS = {"n_clusters": "Number of clusters"}
-_OTHER_LABELS |= {name: f"{name.capitalize()} (higher is better)" for name in ("silhouette", "stability")}
 
 
 class FrontDisplay:
@@ -129,89 +126,6 @@ class FrontDisplay:
         return self
 
 
-class ClusterSharesDisplay:
-    """The shares of the groups in every cluster, beside those in all rows.
-
-    Parameters
-    ----------
-    shares : DataFrame
-        A row for each cluster, a column for each group; the last row is "all".
-
-    Attributes
-    ----------
-    ax_, figure_ : matplotlib Axes and Figure
-    bars_ : dict of str to matplotlib BarContainer
-        The bars of each group.
-
-    Examples
-    --------
-    >>> from fairclust import ClusterSharesDisplay
-    >>> display = ClusterSharesDisplay.from_predictions([0, 0, 1, 1], sensitive_features=["f", "m", "f", "f"])
-    >>> display.shares.loc["all"].to_dict()
-    {'f': 0.75, 'm': 0.25}
-    """
-
-    def __init__(self, shares: pd.DataFrame) -> None:
-        self.shares = shares
-
-    @classmethod
-    def from_predictions(cls, labels: Any, *, sensitive_features: Any) -> ClusterSharesDisplay:
-        """Compute the shares from labels.
-
-        Parameters
-        ----------
-        labels : array-like of int, shape (n_samples,)
-            The cluster of every row, from 0.
-        sensitive_features : array-like of shape (n_samples,)
-            The group of every row.
-
-        Raises
-        ------
-        ValueError
-            The lengths disagree, the labels are not non-negative integers, or a group is missing.
-        """
-        codes, names = encode_groups(sensitive_features, len(labels))
-        table = contingency(np.asarray(labels), codes, n_groups=len(names))
-        counts = pd.DataFrame(table.T, columns=[str(name) for name in names])
-        counts.index = [str(k) for k in counts.index]
-        counts.loc["all"] = counts.sum()
-        return cls(counts.div(counts.sum(axis=1), axis=0))
-
-    @classmethod
-    def from_estimator(cls, estimator: Any, X: Any, *, sensitive_features: Any) -> ClusterSharesDisplay:
-        """Compute the shares from the labels that a fitted estimator predicts. The errors are those of its `predict`.
-
-        Parameters
-        ----------
-        estimator : FairClusterer
-            Fitted, with `predict`.
-        X : array-like of shape (n_samples, n_features)
-        sensitive_features : array-like of shape (n_samples,)
-            The group of every row.
-        """
-        labels = estimator.predict(X, sensitive_features=sensitive_features)
-        return cls.from_predictions(labels, sensitive_features=sensitive_features)
-
-    def plot(self, *, ax: Any = None) -> ClusterSharesDisplay:
-        """Draw a stacked bar for each cluster, and one for all rows.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Default: a new figure.
-        """
-        self.ax_ = _axes(ax)
-        self.figure_ = self.ax_.figure
-        self.bars_ = draw_shares(self.ax_, self.shares)
-        # Lines show the shares in all rows, for comparison with every cluster.
-        for level in self.shares.loc["all"].cumsum()[:-1]:
-            self.ax_.axhline(level, color="black", linewidth=0.8, linestyle="--")
-        self.ax_.set(xlabel="Cluster", ylabel="Share of the rows", ylim=(0, 1))
-        # The bars fill the axes, so the legend is above them.
-        self.ax_.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncols=4, frameon=False)
-        return self
-
-
 def _axes(ax: Any) -> Any:
     if ax is not None:
         return ax
@@ -245,7 +159,7 @@ def _axis_label(name: str) -> str:
     """Axis label for a column of `FrontDisplay.points`: its name, and whether higher or lower is better."""
     if name in METRICS:
         return f"{METRICS[name].label} ({METRICS[name].direction} is better)"
-    return _OTHER_LABELS.get(name) or in_figure(name)
+    return "Number of clusters" if name == "n_clusters" else in_figure(name)
 
 
 def _setting(model: Any) -> str:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -32,15 +31,6 @@ def rows_without_weight(sample_weight: Any, n_samples: int) -> np.ndarray:
     weights = np.asarray(sample_weight)
     usable = weights.shape == (n_samples,) and weights.any()
     return np.flatnonzero(weights == 0) if usable else np.zeros(0, np.intp)
-
-
-@contextmanager
-def labelling_rows_without_weight() -> Iterator[None]:
-    """Say in errors that rows of weight 0 get their labels from what the other rows have learned."""
-    try:
-        yield
-    except ValueError as error:
-        raise ValueError(f"rows of weight 0 get their labels from the rows that count, and {error}") from None
 
 
 def groups_of_rows(sensitive_features: Any, rows: np.ndarray, n_samples: int) -> Any:

@@ -23,8 +23,10 @@ from fairclust.group_encoding import (
     read_numbers,
     split_columns,
 )
+from fairclust.stored import storable
 
 
+@storable
 @dataclass(frozen=True)
 class Sensitive:
     """The sensitive columns of some rows."""

@@ -89,19 +89,6 @@ def test_a_front_needs_a_start(people, capsys):
     assert "--starts: 0 is no number of starts" in refused(run(capsys, "front", people, *arguments))
 
 
-def test_labels_of_other_programs_are_points_of_the_front(front, tmp_path):
-    # One of the files has the name of a method.
-    paths, page = [tmp_path / "labels.csv", tmp_path / "KMeans"], tmp_path / "page.html"
-    for n_clusters, path in enumerate(paths, start=3):
-        pd.DataFrame({"cluster": np.arange(600) % n_clusters}).to_csv(path, index=False)
-    few = ("--n-clusters", 3, "--starts", 1, "--methods", "kmeans")
-    text, points = front(*few, "--labels", *paths, "--report", page)
-    given = points[points.setting == "given labels"]
-    assert given.method.tolist() == [str(path) for path in paths] and given.n_clusters.tolist() == [3, 4]
-    assert given.increase.notna().tolist() == [True, False] and "only k-means was fitted" not in text
-    assert str(paths[0]) in text and str(paths[1]) in page.read_text(encoding="utf-8")
-
-
 def test_a_cluster_that_a_sample_misses_has_no_silhouette(tmp_path, capsys):
     rng = np.random.default_rng(0)
     table = pd.DataFrame({"a": rng.normal(size=7000), "b": rng.normal(size=7000)})

@@ -11,8 +11,10 @@ from commands import refused, told
 
 from fairclust.cli import main
 from fairclust.datasets.blobs import make_group_blobs
+from fairclust.datasets.prepare import prepare_dataset
 from fairclust.metrics.table import METRICS, Scored, score_labels
-from fairclust.pipeline.scores import RUN_COLUMNS, SCORE_COLUMNS, read_fits, write_fits
+from fairclust.pipeline.config import load_config
+from fairclust.pipeline.scores import gather_scores, write_fits
 from working_folder import BLOBS, table_of
 
 ROWS, K = 600, 3
@@ -40,31 +42,24 @@ def published(clone):
     write_run([(cost, balance, seed, {"tol": min(i, 2)}) for i, (cost, balance, seed) in enumerate(points)])
 
 
-def write_run(points, folder=Path("docs/results/scores"), data_hash=None):
-    from fairclust.datasets.prepare import prepare_dataset
-    from fairclust.pipeline.config import load_config
-
-    config = load_config(yaml.safe_load(Path("config/config.yaml").read_text()))
-    data = prepare_dataset("toy_blobs", config.datasets["toy_blobs"], {}, {})
+def write_run(points, data_hash=None):
+    """Write the scores of k-means, of which each start has a cost, a balance, a seed and parameters."""
+    spec = load_config(yaml.safe_load(Path("config/config.yaml").read_text())).datasets["toy_blobs"]
+    data_hash = data_hash or prepare_dataset("toy_blobs", spec, {}, {}).card["data_hash"]
+    same = {"dataset": "toy_blobs", "method": "kmeans", "n_clusters": K, "data_hash": data_hash}
+    same |= {"status": "ok", "reason": ""}
     records = [
         {
-            **{"dataset": "toy_blobs", "method": "kmeans", "n_clusters": K, "seed": seed, "status": "ok"},
-            **{
-                "params": params,
-                "metrics": {"sse": cost, "balance": balance, "fairness_ratio": balance},
-                "key": f"{number}",
-            },
-            **{"data_hash": data_hash or data.card["data_hash"], "reason": ""},
+            **same,
+            **{"seed": seed, "params": params, "key": f"{number}"},
+            "metrics": {"sse": cost, "balance": balance, "fairness_ratio": balance},
         }
         for number, (cost, balance, seed, params) in enumerate(points)
     ]
+    folder = Path("docs/results/scores")
     folder.mkdir(parents=True)
     write_fits(folder / "fits.parquet", [(record, None) for record in records])
-    scores = read_fits(folder / "fits.parquet")[SCORE_COLUMNS]
-    scores.to_parquet(folder / "scores.parquet")
-    identity = ["dataset", "method", "n_clusters", "lam", "seed", "status", "key"]
-    runs = scores[identity].assign(wall_seconds=0.5, finished=1.7e9)
-    runs.reindex(columns=[*identity, *RUN_COLUMNS]).to_parquet(folder / "runs.parquet")
+    gather_scores([folder / "fits.parquet"], folder / "scores", folder / "runs")
 
 
 @pytest.fixture
@@ -165,20 +160,9 @@ def test_bad_labels_are_refused_with_the_reason(clone, labels, capsys, reason):
     assert reason in refused(score(capsys))
 
 
-@pytest.mark.parametrize(
-    ("content", "reason"),
-    [
-        (None, "there is no file labels.csv"),
-        (b"", "labels.csv is empty"),
-        (b"\xff\xfe\x00", "labels.csv is no utf-8 text"),
-        (b"a,b\n1,2\n", "has no column 'cluster', only 'a', 'b'"),
-        (b"cluster\n1,2\n0,1\n", "line 2 has 2 cells, but the first row has 1"),
-    ],
-)
-def test_files_that_hold_no_labels_are_refused(clone, capsys, content, reason):
-    if content is not None:
-        Path("labels.csv").write_bytes(content)
-    assert reason in refused(score(capsys))
+def test_a_table_without_labels_is_refused(clone, capsys):
+    Path("labels.csv").write_text("a,b\n1,2\n")
+    assert "has no column 'cluster', only 'a', 'b'" in refused(score(capsys))
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,9 @@ from commands import refused, told
 from fairclust.pipeline.config import user_config
 from fairclust.pipeline.fits import Request, fit_grids
 from fairclust.pipeline.plan import Plan
-from small import small_config
+from small import small_config, small_paper
 from toys import save_points
+from working_folder import table_of
 
 CLASS = "fairclust.methods.RandomLabels"
 FIRST, SECOND = (f"results/fits/a/{name}.parquet" for name in ("one", "two"))
@@ -102,14 +103,6 @@ def test_what_is_done_failed_skipped_and_to_go_is_counted(folder, capsys, again)
     assert run(capsys) == failed
 
 
-@pytest.mark.parametrize("output", ["results/data/prepared/a", "results/data/graphs/a"])
-def test_the_fits_of_a_data_set_that_will_be_prepared_again_are_to_go(folder, capsys, again, output):
-    again |= {FIRST, output} if "prepared" in output else {FIRST, "results/data/prepared/a"}
-    assert run(capsys)[0] == "a, one: 0 of 3 fits done, 3 to go"
-    again -= {"results/data/prepared/a"}
-    assert run(capsys) == ["all: 3 of 3 fits done"]  # only the file of the job is made again, from the cache
-
-
 def test_other_code_or_a_missing_cache_is_to_go(folder, capsys, again, monkeypatch):
     again.add(FIRST)
     with monkeypatch.context() as patch:
@@ -128,14 +121,6 @@ def test_damaged_files_are_named_with_the_fix(folder, capsys, again):
     again.add(FIRST)
     Path("results/data/prepared/a/card.json").write_text("{")
     assert run(capsys)[0] == "a, one: 0 of 3 fits done, 3 to go"
-
-
-def test_status_before_the_first_run(tmp_path, capsys, monkeypatch, again):
-    monkeypatch.chdir(tmp_path)
-    write("config/config.yaml", config())
-    lines = run(capsys, "--cores", 3)
-    assert lines[:2] == ["a, one: 0 of 2 fits done, 2 to go", "all: 0 of 2 fits done, 2 to go"]
-    assert lines[2].startswith("time left on 3 cores: roughly ")
 
 
 def test_what_snakemake_says_is_the_message(tmp_path, capsys, monkeypatch):
@@ -172,16 +157,15 @@ def people(tmp_path, monkeypatch):
 
 
 def check(capsys, **datasets):
-    sets = {
-        name: {"title": name, "source": {"path": "people.csv"}, "n_clusters": 3, **given}
-        for name, given in datasets.items()
-    }
+    """Return what the command says of tables of people, each with changes of its entry."""
+    same = {"source": {"path": "people.csv"}, "n_clusters": 3}
+    sets = {name: table_of(**same | changes) for name, changes in datasets.items()}
     write("my.yaml", {"run": {"datasets": list(sets)}, "datasets": sets})
     return commands.run(capsys, "status", "--configfile", "my.yaml")
 
 
 def test_a_sound_data_set_is_described(people, capsys, again):
-    status, out, err = check(capsys, mine={"sensitive": {"column": "sex"}})
+    status, out, err = check(capsys, mine={})
     assert (status, err) == (0, "")
     assert out.splitlines()[0] == "mine: 2 fits"
     for words in (
@@ -197,12 +181,8 @@ def test_a_sound_data_set_is_described(people, capsys, again):
 def test_all_problems_are_named_at_once(people, capsys):
     people.loc[:39, "age"] = None
     people.to_csv("people.csv", index=False)
-    status, _, err = check(
-        capsys,
-        empty={"sensitive": {"column": "sex"}},
-        wrong={"sensitive": {"column": "sexx"}},
-        gone={"sensitive": {"column": "sex"}, "source": {"path": "nowhere.csv"}},
-    )
+    wrong, gone = {"sensitive": {"column": "sexx"}}, {"source": {"path": "nowhere.csv"}}
+    status, _, err = check(capsys, empty={}, wrong=wrong, gone=gone)
     assert status == 2 and "3 problems:" in err
     for words in (
         "column 'age': a column of numbers has cells that are not finite numbers; found '' in data row 1, 40 such",
@@ -215,11 +195,11 @@ def test_all_problems_are_named_at_once(people, capsys):
 
 
 def test_problems_of_papers_are_among_those_that_are_named(people, capsys):
-    paper = {"short_name": "Doe", "citation": "Doe: Clusters, 2030", "year": 2030, "reported": "doe.csv"}
-    paper["experiments"] = [{"datasets": ["mine"], "methods": ["kmeans"]}]
-    mine = {"title": "M", "source": {"path": "people.csv"}, "n_clusters": 3, "sensitive": {"column": "sex"}}
+    experiment = {"datasets": ["mine"], "methods": ["kmeans"]}
+    paper = small_paper(reported="doe.csv", experiments=[experiment])
     config = yaml.safe_load(Path("config/config.yaml").read_text())
-    config |= {"run": {"papers": ["doe"]}, "papers": {"doe": paper}, "datasets": {"mine": mine}}
+    config |= {"run": {"papers": ["doe"]}, "papers": {"doe": paper}}
+    config["datasets"] = {"mine": table_of({"path": "people.csv"})}
     write("config/config.yaml", config)
     Path("doe.csv").write_text("table,dataset,n_clusters,method,metric,value\n1,mine,two,kmeans,sse,cheap\n")
     err = refused(commands.run(capsys, "status"))

@@ -185,7 +185,7 @@ def test_tables_are_made_without_fits_whose_job_always_dies(cluster, tmp_path):
     output = run_on_the_cluster(cluster, project, code=1)
     status = project.cells().groupby("method").status.unique().map(list).to_dict()
     assert status == {"fine": ["ok"], "deadly": ["error"], "other": ["error"]}, output
-    assert (project.folder / "results/tables/overview.md").is_file()
+    assert (project.folder / "results/scores/leaderboard.csv").is_file()
     assert "error: blobs, deadly (1): killed without a message" in output
 
 
@@ -218,7 +218,7 @@ def test_the_plugin_chooses_partitions_and_the_scores_are_those_of_a_local_run(c
     run_on_the_cluster(cluster, project, "--slurm-partition-config", "partitions.yaml")
     local.run()
     assert project.scores() == local.scores()
-    assert (project.folder / "results/tables/overview.md").is_file()
+    assert (project.folder / "results/scores/leaderboard.csv").is_file()
     jobs = submissions(cluster, project)
     assert PARTITION in set(jobs.Partition) and SHORT_PARTITION in set(jobs.Partition)
     # Both data sets are one submission, and so are up to eight fit jobs: there are fewer submissions than fit jobs.

@@ -3,7 +3,6 @@
 import json
 import os
 import stat
-import time
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +10,6 @@ import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_array_equal
 
-from fairclust import outputs
 from fairclust.datasets.errors import DatasetError, DatasetSkipped
 from fairclust.datasets.prepare import prepare_dataset
 from fairclust.datasets.spec import DatasetSpec
@@ -27,7 +25,6 @@ from fairclust.datasets.store import (
     write_skipped,
 )
 from fairclust.kernels.graph import build_knn_graph
-from fairclust.outputs import content_digest
 
 
 def make(seed=0):
@@ -153,24 +150,6 @@ def test_damaged(tmp_path, damage):
     message = rf"'{folder}' holds no arrays\.npz, or a damaged one .*Fix: delete the folder '{folder}' and run again"
     with pytest.raises(DatasetError, match=message):
         load_prepared(folder)
-
-
-def test_replaced_file_with_the_same_time_stamp(tmp_path, monkeypatch):
-    """`cp -p` and `unzip` can replace a file by one with the same size and the same or an older time stamp."""
-    monkeypatch.setattr(outputs, "SETTLED_NS", -1)
-    path, other = tmp_path / "file", tmp_path / "other"
-    path.write_bytes(b"content")
-    first, before = content_digest(path), path.stat()
-    other.write_bytes(b"CONTENT")
-    os.utime(other, ns=(before.st_atime_ns, before.st_mtime_ns))
-    other.replace(path)
-    assert content_digest(path) != first
-    time.sleep(0.05)
-    path.write_bytes(b"content")
-    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
-    assert content_digest(path) == first
-    with pytest.raises(OSError, match="No such file"):
-        content_digest(tmp_path / "none")
 
 
 def test_pickles_are_not_loaded(tmp_path):

@@ -143,21 +143,6 @@ def test_columns_that_are_not_there_or_there_twice(tmp_path, column, text, expec
 
 
 @pytest.mark.parametrize(
-    ("cells", "reader", "numbers"),
-    [
-        (["44,954", " 1,234,567.5", "-7", "1e3"], {}, [44954, 1234567.5, -7, 1000]),
-        (["44.954,5", "1.234"], {"decimal": ","}, [44954.5, 1234]),
-        (["4'954", "44 954"], {}, [4954, 44954]),
-        (["12 km", "500 m"], {}, [12, 0.5]),
-    ],
-)
-def test_numbers_are_read_as_the_command_reads_them(tmp_path, cells, reader, numbers):
-    text = "a;g\n" + "".join(f"{cell};x\n" for cell in cells) + "?;y\n"
-    for drops in ({0: ["?"]}, {1: ["y"]}):
-        assert_array_equal(read(tmp_path, text, [0], [1], drops, **reader).numbers[:, 0], numbers)
-
-
-@pytest.mark.parametrize(
     ("reader", "half", "cell", "number"),
     [
         ({}, "0.5", '"1,234.5"', 1234.5),

@@ -1,7 +1,5 @@
 """Data sets of the catalogue as data frames."""
 
-import subprocess
-import sys
 from unittest import mock
 
 import pandas as pd
@@ -67,13 +65,3 @@ def test_the_data_home(tmp_path, monkeypatch):
     monkeypatch.setenv("FAIRCLUST_DATA", str(tmp_path / "elsewhere"))
     assert datasets.get_data_home() == tmp_path / "elsewhere"
     assert datasets.get_data_home("here").name == "here"
-
-
-def test_a_missing_extra_is_named():
-    code = (
-        "import sys; sys.modules['requests'] = None\n"
-        "try:\n    from fairclust.datasets import fetch_dataset\n"
-        "except ModuleNotFoundError as error:\n    print(error)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert "pip install 'fairclust[datasets]'" in done.stdout

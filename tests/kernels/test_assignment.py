@@ -89,30 +89,7 @@ def test_results_do_not_depend_on_threads():
     one, several = with_one_thread_and_several(
         lambda: (*found.soft_moments(3.0, offset), *found.hard(3.0, offset))
     )
-    for left, right in zip(one, several, strict=True):
-        np.testing.assert_array_equal(left, right)
-
-
-@pytest.mark.parametrize("n_samples", SIZES)
-@pytest.mark.parametrize("dtype, rtol", [(np.float64, 1e-12), (np.float32, 1e-4)])
-@pytest.mark.parametrize("scale", [5.0, 100.0, 3000.0])
-def test_moments_where_most_points_have_one_cluster(n_samples, dtype, rtol, scale):
-    rng = np.random.default_rng(n_samples)
-    X = rng.normal(size=(n_samples, 3))
-    codes = rng.integers(3, size=n_samples).astype(np.int32)
-    centers, offset = rng.normal(size=(4, 3)), rng.normal(size=(3, 4)) * scale / 3
-    # A point between two clusters has a share in both at any scale.
-    X[0] = centers[:2].mean(axis=0)
-    offset[codes[0], :2] = offset[codes[0]].min() - 100 * scale
-    found = potentials(X, codes, 3, centers, dtype, True)
-    a, s, logsum, _ = twin(X, codes, centers, scale, offset)
-    m, p, lse, moments = found.soft_moments(scale, offset)
-    # The rounding of the exponents changes the shares of points between clusters.
-    most = {"rtol": rtol, "atol": 1e-9 if dtype == np.float64 else 1e-2}
-    np.testing.assert_allclose(m, [s[codes == j].sum(axis=0) for j in range(3)], **most)
-    np.testing.assert_allclose(moments, [s[codes == j].T @ s[codes == j] for j in range(3)], **most)
-    assert p == pytest.approx((s * a).sum(), rel=max(rtol, 1e-9))
-    assert lse == pytest.approx(logsum, rel=rtol)
+    np.testing.assert_equal(several, one)
 
 
 @pytest.mark.parametrize("scale", [50.0, 0.1])

@@ -1,5 +1,4 @@
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -22,22 +21,3 @@ def test_fairlets_stay_in_places_that_are_balanced(seed, pair, n_places, n_featu
     cells = rng.choice(2**16, (n_places, n_features), replace=False).astype(np.uint16)[place]
     fairlet = tree_fairlets(cells, is_blue, *pair)
     assert len(np.unique(np.c_[fairlet, place], axis=0)) == fairlet.max() + 1
-
-
-@pytest.mark.parametrize(
-    "n_reds, n_blues, sizes",
-    [
-        (4, 2, [(4, 2)]),
-        (5, 5, [(1, 1)] * 5),
-        (10, 4, [(5, 2), (5, 2)]),
-        # Lemma 3: full fairlets while the rest stays balanced, then one fairlet for the excess, then pairs.
-        (9, 5, [(5, 2), (3, 2), (1, 1)]),
-        (4, 10, [(2, 5), (2, 5)]),
-        (2, 1, [(2, 1)]),
-    ],
-)
-def test_points_of_one_place_are_split_as_in_the_lemma(n_reds, n_blues, sizes):
-    is_blue = np.arange(n_reds + n_blues) >= n_reds
-    fairlet = tree_fairlets(np.zeros((n_reds + n_blues, 1), np.uint16), is_blue, 2, 5)
-    found = zip(np.bincount(fairlet, ~is_blue), np.bincount(fairlet, is_blue), strict=True)
-    assert sorted(found, reverse=True) == sizes

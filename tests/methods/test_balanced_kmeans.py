@@ -3,7 +3,7 @@ import pytest
 from scipy.spatial.distance import cdist
 
 from fairclust.methods import BalancedFairKMeans
-from fairclust.metrics import awd, contingency, fairness_ratio, smallest_cluster, sse
+from fairclust.metrics import awd, contingency, fairness_ratio, sse
 from twins import bfkm_objective, bfkm_sweep, means_of
 
 
@@ -41,37 +41,12 @@ def test_a_sweep_agrees_with_the_transcription(grouped_blobs, n_groups, rho, lam
         assert model.history_[0]["clustering"] == pytest.approx(sse(X, expected))
 
 
-@pytest.mark.parametrize("match_reference", [False, True])
-@pytest.mark.parametrize("n_groups", [2, 4])
-def test_rho_buys_fairness_and_lam_buys_size(grouped_blobs, n_groups, match_reference):
-    X, codes = grouped_blobs(n_samples=1000, n_groups=n_groups)
-    options = {"match_reference": match_reference, "init": "k-means++"}
-    plain = fit(X, codes, rho=0, **options)
-    fair = fit(X, codes, rho=1e5, **options)
-    even = fit(X, codes, rho=0, lam=1e8, **options)
-    ratio = [fairness_ratio(contingency(model.labels_, codes)) for model in (plain, fair)]
-    assert ratio[0] < 0.7
-    assert ratio[1] > 0.95
-    assert sse(X, fair.labels_) > sse(X, plain.labels_)
-    assert smallest_cluster(contingency(even.labels_, codes)) == 250
-    assert smallest_cluster(contingency(plain.labels_, codes)) < 240
-
-
 def test_the_best_start_is_kept(grouped_blobs):
     X, codes = grouped_blobs()
-    one = [
-        BalancedFairKMeans(6, rho=100.0, random_state=rng).fit(X, sensitive_features=codes).objective_
-        for rng in [np.random.RandomState(3)]
-        for _ in range(5)
-    ]
-    best = BalancedFairKMeans(6, rho=100.0, n_init=5, random_state=np.random.RandomState(3))
-    assert best.fit(X, sensitive_features=codes).objective_ == min(one) < max(one)
-
-
-def test_a_start_without_all_clusters_is_filled():
-    X = np.repeat([[0.0], [1.0]], 10, axis=0)
-    model = fit(X, np.arange(20) % 2, n_clusters=5, init="k-means++")
-    assert (np.bincount(model.labels_, minlength=5) > 0).all()
+    rng, model = np.random.RandomState(3), BalancedFairKMeans(6, rho=100.0)
+    one = [model.set_params(random_state=rng).fit(X, sensitive_features=codes).objective_ for _ in range(5)]
+    model.set_params(n_init=5, random_state=np.random.RandomState(3)).fit(X, sensitive_features=codes)
+    assert model.objective_ == min(one) < max(one)
 
 
 @pytest.mark.mirror

@@ -1,5 +1,7 @@
 """Every method of the package keeps the common contract and passes scikit-learn's own checks."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -113,6 +115,27 @@ def test_predict_follows_from_the_attributes(model, grouped_blobs):
     assert (best != model.labels_).sum() == getattr(model, "n_rounded_", 0) < 10
 
 
+def test_a_refit_has_no_attribute_of_the_fit_before(model, grouped_blobs):
+    X, groups = grouped_blobs(n_samples=60)
+    fresh = clone(model).set_params(n_clusters=1).fit(X, sensitive_features=groups)
+    model.fit(X, sensitive_features=groups).set_params(n_clusters=1).fit(X, sensitive_features=groups)
+    assert vars(model).keys() == vars(fresh).keys()
+
+
+def test_costs_are_in_the_unit_of_the_data(model, grouped_blobs):
+    X, codes = grouped_blobs(n_samples=300)
+    X = 50 * X - 1e7
+    model.fit(X, sensitive_features=codes)
+    costs = {name: getattr(model, name) for name in ("cost_", "inertia_", "radius_") if hasattr(model, name)}
+    if not costs:
+        pytest.skip("no cost of labels and centres")
+    distances = np.linalg.norm(X - model.cluster_centers_[model.labels_], axis=1)
+    expected = distances.max() if "radius_" in costs else (distances**model._power).sum()
+    assert list(costs.values()) == [pytest.approx(expected, rel=1e-5)]
+    if hasattr(model, "lower_bound_"):
+        assert model.lower_bound_ == pytest.approx(expected, rel=0.02)
+
+
 def test_groups_in_any_form(model, grouped_blobs):
     X, codes = grouped_blobs()
     names = np.array(["f", "m"])[codes]
@@ -182,6 +205,9 @@ def test_odd_data(model, name):
         pytest.skip(str(reason))
     assert labels.min() >= 0
     assert labels.max() < 3
+    # Balanced k-means fills clusters that its start left empty.
+    if name == "one group" or isinstance(model, methods.BalancedFairKMeans):
+        assert len(np.unique(labels)) == 3
 
 
 TOO_LARGE = [
@@ -207,7 +233,7 @@ def test_more_rows_than_a_method_is_made_for_are_refused(model, n_rows, message,
         model.fit(X, sensitive_features=codes)
 
 
-BERA = {"tolerance": [1.0, -0.1], "n_clusters": [0], "n_init": [0]}
+BERA = {"tolerance": [1.0, -0.1], "n_clusters": [0, True], "n_init": [0]}
 PRICES = {
     "tolerance": [1.0, -0.1], "min_balance": [1.5], "max_gap": [-1], "size_min": [-1],
     "max_cost": [-1.0], "crossed": ["yes"], "mean_tolerance": [0.1],
@@ -232,6 +258,7 @@ STEPS = {
     methods.BalancedFairKMeans: ({"rho": 100.0}, "stopped after 1 sweep with .* points still moving"),
     methods.FairAlignmentKMeans: ({}, "stopped after 1 rounds.*raise max_iter or tol"),
     methods.FairMixture: ({}, "stopped after 1 step .* raise max_iter"),
+    methods.PriceFairKMeans: ({}, "stopped after 1 outer step .* raise max_iter"),
     methods.VariationalFairKMeans: ({}, "stopped after 1 outer step .* raise max_iter or tol"),
 }
 
@@ -245,7 +272,46 @@ def test_too_few_steps_are_announced_at_the_line_of_the_user(cls, grouped_blobs)
         model.fit(X, sensitive_features=codes)
     assert {warning.filename for warning in caught} == {__file__}
     assert not model.converged_
-    assert model.set_params(max_iter=1000).fit(X, sensitive_features=codes).converged_
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ConvergenceWarning)
+        model.set_params(max_iter=1000).fit(X, sensitive_features=codes)
+    assert model.converged_
+
+
+FALLING = [
+    methods.BalancedFairKMeans(4),
+    methods.FairAlignmentKMeans(4, transport_weight=1.0),
+    methods.FairAlignmentKMeans(4, transport_weight=2.0),
+    methods.SociallyFairKMeans(4),
+    methods.VariationalFairKMeans(4),
+    methods.VariationalFairKMedians(4),
+    methods.VariationalFairNCut(4),
+]
+
+
+@pytest.mark.parametrize("model", FALLING, ids=str)
+def test_the_objective_never_rises(model, grouped_blobs):
+    n_steps = []
+    for seed in range(4):
+        X, codes = grouped_blobs(n_samples=300, seed=seed)
+        model.set_params(tol=0.0, random_state=seed).fit(X, sensitive_features=codes)
+        objectives = np.array([record["objective"] for record in model.history_])
+        assert (np.diff(objectives) <= 1e-12 * objectives[0]).all()
+        n_steps.append(len(objectives))
+    assert max(n_steps) > 3
+
+
+@pytest.mark.parametrize("cls", [cls for cls in CLASSES if cls.takes_weights])
+def test_weights_count_as_copies_of_rows(cls, grouped_blobs):
+    X, codes = grouped_blobs(n_samples=300)
+    times = 1 + np.arange(len(X)) % 3
+    weighted = cls(3, init=X[:3], precision="double")
+    copied = clone(weighted).fit(np.repeat(X, times, axis=0), sensitive_features=np.repeat(codes, times))
+    weighted.fit(X, sensitive_features=codes, sample_weight=times)
+    np.testing.assert_allclose(weighted.cluster_centers_, copied.cluster_centers_)
+    # Rows of a group that tie can change places where labels are rounded.
+    assert weighted.history_[-1]["objective"] == pytest.approx(copied.history_[-1]["objective"], rel=1e-4)
+    assert (np.repeat(weighted.labels_, times) != copied.labels_).sum() < 15
 
 
 def test_numbers_in_single_precision_give_the_same_labels(model, grouped_blobs):

@@ -8,16 +8,11 @@ from functools import lru_cache
 
 import numpy as np
 import pytest
-from hypothesis import given, reject, settings
-from hypothesis import strategies as st
 
 import fairclust.methods as methods
-from fairclust.base import NotSupported
 from toys import make_grouped_blobs, with_one_thread_and_several
 
-pytestmark = [
-    pytest.mark.filterwarnings("ignore:.*groups in .* rows are too many"),
-]
+pytestmark = pytest.mark.filterwarnings("ignore:.*groups in .* rows are too many")
 
 N_CLUSTERS = 3
 # Parameters that make fits of small data quick. All others have their defaults.
@@ -45,19 +40,6 @@ for name in (
     "SpectralClustering", "VariationalFairNCut",
 ):  # fmt: skip
     EXCEPTIONS[name, "rows"] = "the start is drawn by the positions of the rows"
-# Methods that can start from given centres. Other starts are drawn by the positions of the rows, so the order of the
-# rows matters.
-CENTERED = {
-    "BeraFairKMeans",
-    "FairMixture",
-    "KMeans",
-    "MultiStageFlowKMeans",
-    "PriceFairKMeans",
-    "PriceFairKMedians",
-    "SociallyFairKMeans",
-    "VariationalFairKMeans",
-    "VariationalFairKMedians",
-}
 
 
 def changed(change, X, groups, number):
@@ -108,7 +90,8 @@ def labels_before(name, number, given_start):
 def test_labels_are_the_same(request, name, change):
     if reason := EXCEPTIONS.get((name, change)):
         request.applymarker(pytest.mark.xfail(reason=reason))
-    given_start = change == "rows" and name in CENTERED
+    # Other starts than given centres are drawn by the positions of the rows, so the order of the rows matters.
+    given_start = change == "rows" and not reason and "init" in getattr(methods, name)().get_params()
     # A method in `EXCEPTIONS` may pass by chance on one set of points, so more sets are tried until one fails.
     for number in range(1, 20 if reason else 2):
         X, groups = data_of(number)
@@ -117,55 +100,14 @@ def test_labels_are_the_same(request, name, change):
         np.testing.assert_array_equal(labels, labels_before(name, number, given_start)[rows])
 
 
-@pytest.mark.parametrize("factor, offset", [(1e-3, 0.0), (1e5, 0.0), (1.0, 1e6), (50.0, -1e7)])
-@pytest.mark.parametrize("name", ["KMeans", "PriceFairKMeans", "PriceFairKMedians", "BeraFairKMeans"])
-def test_costs_are_in_the_unit_of_the_data(name, factor, offset):
-    X, groups = make_grouped_blobs(300)
-    X = X * factor + offset
-    model = getattr(methods, name)(N_CLUSTERS, random_state=0).fit(X, sensitive_features=groups)
-    distances = np.linalg.norm(X - model.cluster_centers_[model.labels_], axis=1)
-    cost = distances.sum() if name.endswith("Medians") else (distances**2).sum()
-    found = model.inertia_ if name == "KMeans" else model.cost_
-    assert found == pytest.approx(cost, rel=1e-5)
-    if name == "PriceFairKMeans":
-        assert model.history_[-1]["clustering"] == pytest.approx(cost, rel=0.05)
-        reduced = ((X[:, None] - model.cluster_centers_) ** 2).sum(axis=2) + model.offset_[groups]
-        assert (reduced.argmin(axis=1) != model.predict(X, groups)).sum() <= 2
-
-
-KINDS = {
-    "blobs": lambda X: X,
-    "duplicates": lambda X: np.round(2 * X),
-    "heavy tails": lambda X: np.sinh(3 * X),
-}
-
-
 @pytest.mark.parametrize("name", methods.__all__)
-def test_threads(name, seed=1, n_rows=600, n_groups=2, n_clusters=3, kind="duplicates"):
-    X, codes = make_grouped_blobs(n_rows, n_features=2, n_groups=n_groups, seed=seed)
-    quick = {"n_clusters": n_clusters, "random_state": 0, **QUICK.get(name, {})}
+def test_threads(name):
+    X, codes = make_grouped_blobs(600, n_features=2, seed=1)
     model = getattr(methods, name)()
+    quick = {"n_clusters": N_CLUSTERS, "random_state": 0, **QUICK.get(name, {})}
     model.set_params(**{key: value for key, value in quick.items() if key in model.get_params()})
-    try:
-        one, several = with_one_thread_and_several(
-            lambda: model.fit_predict(KINDS[kind](X), sensitive_features=codes)
-        )
-    except NotSupported:
-        # The method does not support this number of groups, so Hypothesis tries other data.
-        reject()
+    # Rounded numbers tie.
+    one, several = with_one_thread_and_several(
+        lambda: model.fit_predict(np.round(2 * X), sensitive_features=codes)
+    )
     np.testing.assert_array_equal(one, several)
-    assert 0 <= one.min() <= one.max() < n_clusters
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", methods.__all__)
-@settings(max_examples=15)
-@given(
-    seed=st.integers(0, 10_000),
-    n_rows=st.integers(30, 700),
-    n_groups=st.integers(1, 3),
-    n_clusters=st.integers(1, 5),
-    kind=st.sampled_from(list(KINDS)),
-)
-def test_threads_on_many_data(name, **drawn):
-    test_threads(name, **drawn)

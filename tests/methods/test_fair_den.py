@@ -4,12 +4,10 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy.spatial.distance import cdist
-from sklearn.datasets import make_moons
 from sklearn.metrics import adjusted_rand_score
 
-from fairclust.methods import FairDen, KMeans
+from fairclust.methods import FairDen
 from fairclust.methods.spectral.fair_den import density_distances, density_similarities
-from fairclust.metrics import average_balance
 from twins import fair_spectral_coordinates
 
 
@@ -43,15 +41,6 @@ def test_coordinates_are_those_of_the_published_null_space():
     assert_allclose(shares.T @ model.embedding_, 0, atol=1e-8)
 
 
-def test_moons():
-    X, truth = make_moons(300, noise=0.04, random_state=0)
-    groups = np.random.default_rng(0).integers(2, size=300)
-    model = FairDen(2, random_state=0).fit(X, sensitive_features=groups)
-    assert adjusted_rand_score(truth, model.labels_) > 0.95
-    plain = KMeans(2, random_state=0).fit(X, sensitive_features=groups)
-    assert adjusted_rand_score(truth, plain.labels_) < 0.7
-
-
 def test_outliers_are_noise_and_get_the_cluster_that_is_most_similar():
     rng = np.random.default_rng(0)
     blobs = [rng.normal([5 * i, 0], 0.3, size=(50, 2)) for i in range(3)]
@@ -60,13 +49,3 @@ def test_outliers_are_noise_and_get_the_cluster_that_is_most_similar():
     np.testing.assert_array_equal(np.flatnonzero(model.noise_), [150, 151, 152])
     np.testing.assert_array_equal(model.labels_[150:], model.labels_[[100, 0, 50]])
     assert adjusted_rand_score(model.labels_[:150], np.repeat([0, 1, 2], 50)) > 0.9
-
-
-def test_fairer_than_without_groups():
-    """There are six dense spots in three pairs of near spots. The spots of a pair have different groups."""
-    rng = np.random.default_rng(0)
-    places = np.array([[0, 0], [1.5, 0], [8, 0], [9.5, 0], [0, 8], [1.5, 8]])
-    X = np.concatenate([rng.normal(scale=0.2, size=(30, 2)) + place for place in places])
-    codes = np.repeat(np.arange(6) % 2, 30)
-    labels = FairDen(3, random_state=0).fit_predict(X, sensitive_features=codes)
-    assert average_balance(labels, sensitive_features=codes) > 0.9

@@ -235,11 +235,3 @@ def test_a_component_that_dies_is_announced():
     assert model.n_nonempty_ == 2
     assert np.isfinite(model.score_samples(X)).all()
     np.testing.assert_array_equal(model.means_[2], far[2])
-
-
-def test_a_refit_keeps_no_attribute_of_the_earlier_fit():
-    X, codes = make_grouped_blobs()
-    model = fit(X, codes, 3, lam=1, max_iter=5)
-    assert model.min_distance_ > 0
-    model.set_params(n_clusters=1).fit(X, sensitive_features=codes)
-    assert np.isnan(model.min_distance_)

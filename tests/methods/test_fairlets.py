@@ -87,8 +87,6 @@ def test_centres_and_costs(method, grouped_blobs):
     X, codes = grouped_blobs()
     medoids = method(4, random_state=0).fit(X, sensitive_features=codes)
     assert all((c == X).all(axis=1).any() for c in medoids.cluster_centers_)
-    distances = np.linalg.norm(X - medoids.cluster_centers_[medoids.labels_], axis=1)
-    assert medoids.cost_ == pytest.approx(distances.sum())
     assert kmedians_cost(X, medoids.labels_) <= medoids.cost_
     assert medoids.fairlet_cost_ == pytest.approx(kmedians_cost(X, medoids.fairlet_labels_))
     assert medoids.fairlet_cost_ < medoids.cost_
@@ -142,13 +140,6 @@ def test_balances_that_are_refused(method, wanted, message):
     codes = np.repeat([0, 1], (2179, 1077))
     with pytest.raises(NotSupported if "pair" in message else ValueError, match=message):
         method(3, balance=wanted).fit(np.zeros((len(codes), 1)), sensitive_features=codes)
-
-
-def test_with_one_group_it_is_plain_clustering(method, grouped_blobs):
-    X, _ = grouped_blobs()
-    model = method(4, clustering="kmeans", random_state=0).fit(X, sensitive_features=np.zeros(len(X)))
-    assert model.fairlet_cost_ == 0
-    assert model.fairlet_labels_.max() == len(X) - 1
 
 
 def test_fewer_fairlets_than_clusters(method):

@@ -92,14 +92,3 @@ def test_fewer_different_rows_than_clusters_are_a_warning(method):
         warnings.simplefilter("always")
         method(3, random_state=0).fit(X, sensitive_features=groups)
     assert not any("different rows" in str(warning.message) for warning in caught)
-
-
-@pytest.mark.parametrize("method", [PriceFairKMeans, SociallyFairKMeans])
-def test_weights_of_one_are_no_weights(frame, method):
-    groups = np.random.default_rng(1).integers(0, 2, 60)
-    fits = [
-        method(3, n_init=3, random_state=0).fit(frame, sensitive_features=groups, sample_weight=weights)
-        for weights in (None, np.ones(60))
-    ]
-    np.testing.assert_array_equal(fits[0].labels_, fits[1].labels_)
-    np.testing.assert_array_equal(fits[0].cluster_centers_, fits[1].cluster_centers_)

@@ -42,17 +42,15 @@ def test_assignment_has_the_radius_of_the_full_program(seed, n_groups, tolerance
 
 def test_fair_k_center(grouped_blobs):
     X, codes = grouped_blobs(n_groups=3)
-    before = None
+    radii = []
     for tolerance in (0.8, 0.2, 0.0):
         model = FairKCenter(4, tolerance=tolerance, random_state=0).fit(X, sensitive_features=codes)
         assert model.violation_ < 2
         assert model.radius_ >= model.plain_radius_
-        assert before is None or model.radius_ >= before - 1e-12
-        before = model.radius_
         away = np.linalg.norm(X - model.cluster_centers_[model.labels_], axis=1)
         assert away.max() == pytest.approx(model.radius_)
-    several = FairKCenter(4, n_init=5, random_state=0).fit(X, sensitive_features=codes)
-    assert several.radius_ == min(step["objective"] for step in several.history_)
+        radii.append(model.radius_)
+    assert radii == sorted(radii)
 
 
 def test_more_than_forty_clusters():

@@ -42,16 +42,6 @@ def test_size_bounds_by_hand(table, n_points, lower, upper):
     assert_array_equal(_size_bounds(np.array(table), n_points, 0.8), [lower, upper])
 
 
-def test_one_step_by_hand():
-    """Group a has three points at 0 and three at 10, and group b has two points at 0, so one b must move to 10."""
-    X = np.array([0.0, 0, 0, 10, 10, 10, 0, 1])[:, None]
-    groups = np.array(list("aaaaaabb"))
-    model = MultiStageFlowKMeans(2, init=[[0.0], [10.0]], tolerance=0.0).fit(X, sensitive_features=groups)
-    assert model.target_balance_ == pytest.approx(1 / 3)
-    assert_array_equal(model.labels_, [0, 0, 0, 1, 1, 1, 0, 1])
-    assert model.cost_ == pytest.approx(sse(X, model.labels_))
-
-
 @pytest.mark.parametrize("n_groups", [1, 2, 3])
 def test_keeps_the_balance_and_costs_more(grouped_blobs, n_groups):
     X, codes = grouped_blobs(n_groups=n_groups)

@@ -1,15 +1,11 @@
 """The search for good centres, in data where single starts end in local optima."""
 
-import tracemalloc
-
 import numpy as np
 import pytest
 
-from fairclust.kernels.points import TiledPoints
 from fairclust.methods import KMeans, PriceFairKMeans
 from fairclust.metrics import contingency, fairness_ratio, sse
-from fairclust.solvers.alternation import Prototypes, mean_centers, overshot
-from fairclust.solvers.search import Search, plain_run
+from fairclust.solvers.alternation import Prototypes, overshot
 from twins import means_of
 
 SIDE = 6
@@ -60,16 +56,6 @@ def test_sizes_hold_after_the_search(grid, least, most):
         assert (sizes >= least).all()
 
 
-def test_weights_count_as_copies_of_rows(grid):
-    X, groups, _ = grid
-    weights = 1 + np.arange(len(X)) % 3
-    params = {"tolerance": 0.2, "n_init": 3, "random_state": 0}
-    model = PriceFairKMeans(SIDE**2, **params).fit(X, sensitive_features=groups, sample_weight=weights)
-    rows = np.repeat(np.arange(len(X)), weights)
-    copies = PriceFairKMeans(SIDE**2, **params).fit(X[rows], sensitive_features=groups[rows])
-    assert model.cost_ == pytest.approx(copies.cost_, rel=1e-3)
-
-
 @pytest.mark.parametrize("n_clusters", [1, 2, 3, 7])
 def test_few_rows(n_clusters):
     X, groups = np.arange(16.0).reshape(8, 2), np.arange(8) % 2
@@ -78,30 +64,6 @@ def test_few_rows(n_clusters):
     assert model.labels_.shape == (8,)
     if n_clusters < 4:
         assert fairness_ratio(contingency(model.labels_, groups, n_clusters)) >= 0.5 - 1e-9
-
-
-@pytest.mark.parametrize("cls, cost", [(KMeans, "inertia_"), (PriceFairKMeans, "cost_")])
-def test_equal_rows_cost_nothing(cls, cost):
-    X, groups = np.repeat(np.arange(3.0), 20)[:, None], np.arange(60) % 2
-    model = cls(3, n_init=3, search=True, random_state=0).fit(X, sensitive_features=groups)
-    assert getattr(model, cost) == pytest.approx(0, abs=1e-9)
-
-
-def test_memory_of_the_search():
-    """Only one table of distances for more clusters exists at a time, as the docstring of the fits says."""
-    n, n_clusters = 40_000, 20
-    X = np.random.default_rng(0).normal(size=(n, 2))
-    points = TiledPoints.pack(X, np.zeros(n, np.int32), 1, n_clusters)
-    runs = [plain_run(points, Prototypes(X[:n_clusters]), mean_centers, 1e-5, 5)]
-
-    def run(points, start, _, n_steps):
-        return plain_run(points, start, mean_centers, 1e-5, n_steps)
-
-    tracemalloc.start()
-    Search(points, run, np.random.RandomState(0)).breathe(runs)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert peak < 1.5 * 4 * n * (n_clusters + 5)
 
 
 def test_equal_rows_change_neither_bounds_nor_cost():

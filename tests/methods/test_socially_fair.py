@@ -57,39 +57,3 @@ def test_the_worst_group_pays_less_than_with_k_means(grouped_blobs, n_groups):
     assert_allclose(after, fair.group_costs_, rtol=1e-5)
     assert after.max() < 0.98 * before.max()
     assert 0 <= fair.gap_ < 1e-4
-
-
-@pytest.mark.parametrize(
-    "weights, message", [(np.ones(5), "has shape"), (np.zeros(40), "finite and not negative")]
-)
-def test_weights_that_cannot_count(weights, message):
-    X = np.random.default_rng(0).normal(size=(40, 2))
-    with pytest.raises(ValueError, match=message):
-        SociallyFairKMeans(2).fit(X, sensitive_features=np.arange(40) % 2, sample_weight=weights)
-
-
-@pytest.mark.parametrize("seed", range(12))
-def test_the_objective_never_rises(seed):
-    rng = np.random.default_rng(seed)
-    X, codes = rng.normal(size=(80, 3)), rng.integers(3, size=80)
-    model = SociallyFairKMeans(4, tol=0.0, max_iter=200, random_state=seed).fit(X, sensitive_features=codes)
-    objectives = [record["objective"] for record in model.history_]
-    assert np.all(np.diff(objectives) <= 0)
-    assert objectives[-1] == pytest.approx(model.group_costs_.max(), rel=1e-12)
-
-
-def test_weights_count_as_copies():
-    rng = np.random.default_rng(0)
-    codes = rng.integers(3, size=60)
-    X = rng.normal(size=(60, 3)) + codes[:, None]
-    times = np.arange(60) % 3 + 1
-    start = X[:3]
-    weighted = SociallyFairKMeans(3, init=start, precision="double").fit(
-        X, sensitive_features=codes, sample_weight=times
-    )
-    copied = SociallyFairKMeans(3, init=start, precision="double").fit(
-        np.repeat(X, times, axis=0), sensitive_features=np.repeat(codes, times)
-    )
-    assert_allclose(weighted.group_costs_, copied.group_costs_)
-    assert_allclose(weighted.cluster_centers_, copied.cluster_centers_)
-    np.testing.assert_array_equal(np.repeat(weighted.labels_, times), copied.labels_)

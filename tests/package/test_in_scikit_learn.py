@@ -11,7 +11,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import fairclust
-from fairclust import ClusterSharesDisplay, FrontDisplay, PriceFairKMeans
+from fairclust import FrontDisplay, PriceFairKMeans
 from fairclust.metrics import balance
 
 WITH_CENTERS = [
@@ -104,15 +104,10 @@ def test_the_balance_of_several_columns_is_that_of_the_least_fair():
     assert points.balance[0] == min(each)
 
 
-def test_displays_draw_names_as_they_are():
-    groups = ["$\\input{a}$", "_hidden", "$", "", "a\x01b"] * 4
+def test_a_display_draws_names_as_they_are():
+    groups = ["$\\input{a}$", "_hidden", "$", "", "a\x01b"]
     shown = [r"\$\input{a}\$", " _hidden", r"\$", " ", "a b"]
-    display = ClusterSharesDisplay.from_predictions([0, 1] * 10, sensitive_features=groups).plot(
-        ax=Figure().subplots()
-    )
-    display.figure_.savefig(io.BytesIO(), format="svg")
-    assert {text.get_text() for text in display.ax_.get_legend().get_texts()} == set(shown)
-    points = pd.DataFrame({"method": groups[:5], "$\\x$": range(5), "sse": range(5)})
+    points = pd.DataFrame({"method": groups, "$\\x$": range(5), "sse": range(5)})
     front = FrontDisplay(points).plot("$\\x$", "sse", ax=Figure().subplots())
     front.figure_.savefig(io.BytesIO(), format="svg")
     assert [text.get_text() for text in front.ax_.get_legend().get_texts()] == shown

@@ -53,19 +53,6 @@ def test_one_cluster_warns(people):
         KMeans(1).fit(X, sensitive_features=sex)
 
 
-@pytest.mark.parametrize(
-    ("parameter", "message"),
-    [
-        ({"tolerance": -0.1}, "Got -0.1 instead. It is how far a share may be off, .* 0 is the strictest"),
-        ({"size_max": 1}, "Whole numbers count rows: 1.0 is the multiple of the mean size"),
-    ],
-)
-def test_parameters_that_mean_something_else(people, parameter, message):
-    X, sex = people
-    with pytest.raises(ValueError, match=message):
-        PriceFairKMeans(4, **parameter).fit(X, sensitive_features=sex)
-
-
 def test_a_search_without_routing_says_so_when_it_scores(people):
     X, sex = people
     search = GridSearchCV(PriceFairKMeans(2, n_init=1), {"n_clusters": [2]}, cv=2)

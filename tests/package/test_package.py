@@ -60,10 +60,8 @@ def test_everything_can_be_imported_without_an_extra():
 
 
 def test_the_package_can_be_run_as_the_command():
-    done = subprocess.run(
-        [sys.executable, "-m", "fairclust", "methods", "kmeans"], capture_output=True, text=True
-    )
-    assert done.returncode == 0 and done.stdout.startswith("KMeans: "), done.stderr
+    done = subprocess.run([sys.executable, "-m", "fairclust", "methods"], capture_output=True, text=True)
+    assert done.returncode == 0 and "PriceFairKMeans" in done.stdout, done.stderr
 
 
 def test_metrics_take_labels_and_groups_as_those_of_fairlearn():
@@ -83,7 +81,7 @@ def test_metrics_take_labels_and_groups_as_those_of_fairlearn():
         metrics.balance(labels, sensitive_features=sex.where(sex.index > 0))
 
 
-def test_displays(grouped_blobs):
+def test_a_display(grouped_blobs):
     matplotlib = pytest.importorskip("matplotlib")
     matplotlib.use("Agg")
     X, codes = grouped_blobs(n_samples=120)
@@ -95,13 +93,6 @@ def test_displays(grouped_blobs):
     display.plot(y="delta")
     assert set(display.lines_) == {"KMeans", "RandomLabels"}
     assert display.ax_.get_ylabel() == "Delta (lower is better)"
-    model = models[0].fit(X, sensitive_features=sex)
-    shares = fairclust.ClusterSharesDisplay.from_estimator(model, X, sensitive_features=sex)
-    np.testing.assert_allclose(shares.shares.sum(axis=1), 1)
-    assert shares.shares.loc["all", "f"] == (sex == "f").mean()
-    own = model.labels_ == 1
-    assert shares.shares.loc["1", "m"] == pytest.approx((sex[own] == "m").mean())
-    assert set(shares.plot().bars_) == {"f", "m"}
 
 
 def test_polars_frames(grouped_blobs):

@@ -64,15 +64,6 @@ def test_errors_name_the_key_and_the_fix(path, value, message):
         load_config(changed(path, value))
 
 
-def test_all_problems_are_reported_at_once():
-    raw = changed("run.datasets", ["b"])
-    raw["run"]["methods"] = ["n"]
-    with pytest.raises(ConfigError) as caught:
-        load_config(raw, origin="my.yaml")
-    assert str(caught.value).startswith("my.yaml cannot be used:\n  - run.datasets: there is no 'b'")
-    assert "\n  - run.methods: there is no 'n'" in str(caught.value)
-
-
 # Layers
 
 
@@ -83,13 +74,10 @@ SHIPPED = {"papers": ["vfc"], "only": {}, "seeds": 3}
     "mine, expected",
     [
         ({}, SHIPPED),
-        ({"seeds": 1}, {**SHIPPED, "seeds": 1}),
+        ({"seeds": 1}, SHIPPED | {"seeds": 1}),
         ({"datasets": ["a"]}, {"datasets": ["a"], "only": {}, "seeds": 3}),
-        ({"papers": ["fmc"]}, {"papers": ["fmc"], "only": {}, "seeds": 3}),
-        (
-            {"papers": ["fmc"], "datasets": ["a"]},
-            {"papers": ["fmc"], "datasets": ["a"], "only": {}, "seeds": 3},
-        ),
+        ({"papers": ["fmc"]}, SHIPPED | {"papers": ["fmc"]}),
+        ({"papers": ["fmc"], "datasets": ["a"]}, SHIPPED | {"papers": ["fmc"], "datasets": ["a"]}),
     ],
 )
 def test_the_selection_of_a_users_file_replaces_the_shipped_one(mine, expected):

@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pytest
 
@@ -26,8 +25,9 @@ def with_paper(**changes):
     return small_config(run={"papers": ["doe"]}, papers={"doe": small_paper(**changes)})
 
 
-def of_table(**more):
-    return {"tables": {"t": {"number": "1", "title": "T", **more}}}
+TABLE = {"number": "1", "title": "T"}
+FRONT = {"plot": "front", "title": "F"}
+CLAIM = {"text": "x", "check": "reaches"}
 
 
 @pytest.mark.parametrize(
@@ -36,36 +36,26 @@ def of_table(**more):
         ({"year": 1066}, "year: .*found 1066"),
         ({"experiments": []}, "experiments: .*at least 1"),
         (
-            {"experiments": [{**RUN, "methods": ["mm"]}]},
+            {"experiments": [RUN | {"methods": ["mm"]}]},
             "experiments.0.methods: there is no 'mm'; did you mean 'm'",
         ),
-        ({"experiments": [{**RUN, "settings": {"q": {}}}]}, "experiments.0.settings: there is no 'q'"),
-        (of_table(ours=["q"]), "tables.t.ours: there is no 'q'"),
-        (of_table(stand_ins={"far": ["q"]}), "tables.t.stand_ins.far: there is no 'q'"),
-        (of_table(title=None), "tables.t.title: "),
-        (of_table(reasons=[{"reason": "so", "knid": "x"}]), "tables.t.reasons.0.knid: no such key"),
-        ({"tables": dict.fromkeys("tu", of_table()["tables"]["t"])}, "? tables: number '1' occurs"),
+        ({"experiments": [RUN | {"settings": {"q": {}}}]}, "experiments.0.settings: there is no 'q'"),
+        ({"tables": {"t": TABLE | {"ours": ["q"]}}}, "tables.t.ours: there is no 'q'"),
+        ({"tables": {"t": TABLE | {"stand_ins": {"far": ["q"]}}}}, "tables.t.stand_ins.far: there is no 'q'"),
+        ({"tables": {"t": TABLE | {"title": None}}}, "tables.t.title: "),
         (
-            {"tables": {"claims": of_table()["tables"]["t"]}},
-            "? tables: 'claims' is the file of the paper's claims",
+            {"tables": {"t": TABLE | {"reasons": [{"reason": "so", "knid": "x"}]}}},
+            "tables.t.reasons.0.knid: no such",
         ),
-        (
-            {"figures": {"f": {"plot": "front", "title": "F", "datasets": ["b"]}}},
-            "figures.f.datasets: there is no 'b'",
-        ),
-        (
-            {"claims": {"c": {"text": "x", "check": "reaches", "methods": ["b"]}}},
-            "claims.c.methods: there is no 'b'",
-        ),
+        ({"tables": {"t": TABLE, "u": TABLE}}, "? tables: number '1' occurs"),
+        ({"tables": {"claims": TABLE}}, "? tables: 'claims' is the file of the paper's claims"),
+        ({"figures": {"f": FRONT | {"datasets": ["b"]}}}, "figures.f.datasets: there is no 'b'"),
+        ({"claims": {"c": CLAIM | {"methods": ["b"]}}}, "claims.c.methods: there is no 'b'"),
     ],
 )
 def test_errors_name_the_key_and_the_fix(changes, message):
     with pytest.raises(ConfigError, match=f"papers.doe.{message}"):
         load_config(with_paper(**changes))
-
-
-def test_a_table_may_have_a_data_set_that_is_not_in_the_catalogue():
-    load_config(with_paper(**of_table(stand_ins={"far": ["a"]})))
 
 
 # Reported values
@@ -109,21 +99,6 @@ PROGRAM_HEAD = (
 PROGRAM_LINE = "3,adult,10,9000,vfc,sse,theirs,,3,10.5,0.5,10,11,as shipped,60,\n"
 
 
-def programs(tmp_path, *lines):
-    path = tmp_path / "p_programs.csv"
-    path.write_text(PROGRAM_HEAD + "".join(lines))
-    theirs = ProgramSpec(repository="them/theirs", commit="a1b2c3", changes="none")
-    return load_programs(path, {"theirs": theirs})
-
-
-def test_values_of_programs_are_read(tmp_path):
-    second = PROGRAM_LINE.replace(",,3,", ",last iterate,3,").replace(",60,", ",,")
-    found = programs(tmp_path, PROGRAM_LINE, second)
-    assert found["mean"].to_list() == [10.5, 10.5] and found.kind.to_list() == ["program"] * 2
-    assert found.variant.to_list() == ["", "last iterate"]
-    assert found.seconds.iloc[0] == 60 and np.isnan(found.seconds.iloc[1])
-
-
 @pytest.mark.parametrize(
     "old, new, message",
     [
@@ -135,8 +110,12 @@ def test_values_of_programs_are_read(tmp_path):
     ],
 )
 def test_errors_in_values_of_programs_name_file_and_line(tmp_path, old, new, message):
+    path = tmp_path / "p_programs.csv"
+    second = PROGRAM_LINE.replace(",,3,", ",last,3,").replace(old, new, 1)
+    path.write_text(PROGRAM_HEAD + PROGRAM_LINE + second)
+    theirs = ProgramSpec(repository="them/theirs", commit="a1b2c3", changes="none")
     with pytest.raises(ConfigError, match=message) as error:
-        programs(tmp_path, PROGRAM_LINE, PROGRAM_LINE.replace(",,3,", ",last,3,").replace(old, new, 1))
+        load_programs(path, {"theirs": theirs})
     assert "p_programs.csv" in str(error.value)
 
 

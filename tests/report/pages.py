@@ -12,8 +12,8 @@ from PIL.PngImagePlugin import PngInfo
 from fairclust.pipeline.names import Names
 from fairclust.pipeline.papers import PaperSpec
 from fairclust.report.drawing import EMPTY
-from fairclust.report.html import Results, write_page
-from fairclust.report.leaderboard import make_leaderboard, make_settings
+from fairclust.report.html import make_page
+from fairclust.report.leaderboard import make_leaderboard
 from fairclust.report.tables import EVIDENCE_COLUMNS
 
 METHODS = ("kmeans", "vfc_kmeans", "bera")
@@ -37,6 +37,7 @@ PROVENANCE = {
     **{"config": CONFIG, "versions": {"numpy": "2"}},
 }
 RUN = {"experiments": [{"datasets": ["adult"], "methods": ["kmeans"]}]}
+FRONT = {"plot": "front", "datasets": ["adult"], "x": "sse", "y": ["balance"]}
 PAPERS = {
     "vfc": PaperSpec(
         **RUN,
@@ -44,10 +45,7 @@ PAPERS = {
         citation="Ziko et al.",
         year=2021,
         tables={"table3": {"number": "3", "title": "Fair K-means", "remarks": ["A remark on `lam`."]}},
-        figures={
-            name: {"plot": "front", "title": f"Picture {name}", "datasets": ["adult"]}
-            for name in ("fig2", "empty", "lost")
-        },
+        figures={name: {**FRONT, "title": f"Picture {name}"} for name in ("fig2", "empty", "lost")},
     ),
     "other": PaperSpec(**RUN, short_name="Other", citation="Nobody", year=2000),
 }
@@ -95,7 +93,7 @@ CLAIMS = pd.DataFrame(
 ).assign(paper="vfc", claim="cheap", text="VFC costs less", where="Section 4", check="c", numbers="3 of 4")
 
 
-def make_page_folder(folder, scores, *, papers=PAPERS, more=()):
+def make_page_folder(folder, scores, *, papers=PAPERS):
     """Write the files that the page reads and the page, and return the path of the page."""
     tables = folder / "tables"
     (tables / "vfc").mkdir(parents=True, exist_ok=True)
@@ -108,15 +106,10 @@ def make_page_folder(folder, scores, *, papers=PAPERS, more=()):
     empty.add_text("Comment", EMPTY)
     Image.new("RGB", (4, 2)).save(figures / "empty.png", pnginfo=empty)
     page = folder / "report" / "index.html"
-    made = [tables / "scoreboard.csv", tables / "vfc/claims.csv", *more] if papers else []
+    made = [tables / "scoreboard.csv", tables / "vfc/claims.csv"] if papers else []
     files = [*made, *figures.iterdir()]
-    write_page(
-        Results(scores, make_settings(scores), make_leaderboard(scores, NAMES), NAMES),
-        scores[["key", "seconds", "cpu_seconds"]],
-        PROVENANCE,
-        papers,
-        {path.relative_to(folder).as_posix(): path for path in files},
-        page,
-        folder / "report.zip",
-    )
+    shown = {path.relative_to(folder).as_posix(): path for path in files}
+    text = make_page(scores, make_leaderboard(scores, NAMES), NAMES, PROVENANCE, papers, shown)
+    page.parent.mkdir()
+    page.write_text(text)
     return page

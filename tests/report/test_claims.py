@@ -491,7 +491,6 @@ def test_the_setting_that_represents_a_method(fronts):
         ({"options": {"factor": "two"}}, ".options.factor: expected a number, found 'two'"),
         ({"options": {"direction": "up"}}, "there is no 'up'; there are: 'higher', 'lower'"),
         ({"methods": ["own"]}, ".methods: compare needs 2"),
-        ({"metrics": ["beauty"]}, ".metrics: there is no 'beauty'"),
         ({"check": "reaches"}, ".options: reaches needs 'level'"),
         ({"check": "same_order", "options": {"table": "9"}}, ".options.table: there is no '9'"),
         ({"options": {"equal": "sse"}}, ".options: compare needs 'level_from'"),

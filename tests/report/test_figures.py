@@ -22,8 +22,7 @@ METHODS = {"kmeans": "K-means", "vfc_kmeans": "VFC", "bfkm": "BFKM", "spectral":
 NAMES = Names(datasets={"adult": "Adult", "ds577": "DS-577"}, methods=METHODS, order=METHODS)
 AXES = {
     "front": {"x": "sse", "y": ["balance", "delta"]},
-    "lam_tradeoff": {"y": ["sse", "fairness_error"]},
-    "cost_by_k": {"y": ["sse"]},
+    "along_lam": {"y": ["sse", "fairness_error"]},
     "lines": {"x": "n_clusters", "y": ["sse"]},
 }
 NO_STEPS = pd.DataFrame(columns=["key", "step", "objective"])
@@ -157,22 +156,6 @@ def test_limits_hold_the_reported_marks_or_a_note_names_them(method, cost, beyon
     assert max(drawn) < found.panels[0].get_xlim()[1] < 800
 
 
-def test_methods_that_are_no_better_than_random_labels_are_hollow(cells):
-    random = frame(
-        cell(method=name, n_clusters=3, seed=seed, sse=5000.0, balance=0.3, delta=0.1)
-        for name in ("random", "bfkm")
-        for seed in range(3)
-    )
-    cells = pd.concat([cells, random], ignore_index=True)
-    cells = cells.assign(fairness_ratio=1.0, counts=None, n_nonempty=3)
-    material = material_of(cells, names=replace(NAMES, families={"random": "control"}))
-    found = FigureData(**vars(material), spec=spec("front", n_clusters=[3])).draw(PLOTS["front"])
-    faces = {name: line.get_markerfacecolor() for name, line in found.legend.items()}
-    assert faces["BFKM"] == faces["random"] == "white" not in (faces["K-means"], faces["VFC"])
-    assert "hollow: methods that are no better than random labels" in words(found)
-    assert "hollow" not in words(sheet("front", cells))
-
-
 def test_fronts_of_many_metrics_have_a_row_for_each_k(cells):
     cells = cells.assign(fairness_error=cells.delta, awd=cells.delta)
     metrics = ["balance", "delta", "fairness_error", "awd"]
@@ -189,17 +172,13 @@ def test_a_panel_without_data_is_a_note_without_paths(cells):
         status="skipped", reason="source 'x': 'a/b.txt' is not there"
     )
     of_adult = cells[cells.dataset == "adult"]
-    found = sheet(
-        "cost_by_k", pd.concat([of_adult, bad]), datasets=["adult", "ds577"], methods=["vfc_kmeans"]
-    )
+    found = sheet("lines", pd.concat([of_adult, bad]), datasets=["adult", "ds577"], methods=["vfc_kmeans"])
     assert len(found.panels) == len(found.figure.axes) == 1
-    assert "DS-577, VFC: nothing to show: skipped: source 'x': a file is not there" in words(found)
+    assert "DS-577: nothing to show: skipped: source 'x': a file is not there" in words(found)
     some = cells.assign(balance=cells.balance.where(cells.n_clusters == 3))  # K = 5 has one of two metrics
     found = sheet("front", some[some.dataset == "adult"], datasets=["adult", "absent"])
-    assert len(found.panels) == 4
-    assert words(found).count("nothing to show") == 2 and "absent: nothing to show: no cell was run" in words(
-        found
-    )
+    assert len(found.panels) == 3 and not found.is_empty
+    assert "absent: nothing to show: no cell was run" in words(found)
 
 
 def test_settings_that_leave_clusters_empty_are_no_front(cells):
@@ -240,44 +219,42 @@ def test_marks_are_means_over_the_starts_with_a_standard_deviation():
     assert said.count("starts") == 1
 
 
-def test_lambda_on_the_axis_cost_left_and_error_right(cells):
-    found = sheet("lam_tradeoff", cells[cells.dataset == "adult"], methods=["vfc_kmeans"])
-    assert len(found.panels) == 2  # K = 3 and K = 5
-    left, right = found.panels[0], found.figure.axes[1]
+def test_the_cost_and_the_error_along_lambda(cells):
+    found = sheet("along_lam", cells[cells.dataset == "adult"], methods=["vfc_kmeans"])
+    assert len(found.panels) == 4  # K = 3 and K = 5
+    cost, error = found.panels[:2]
     at = cells[(cells.dataset == "adult") & (cells.n_clusters == 3) & (cells.method == "vfc_kmeans")]
-    np.testing.assert_allclose(left.lines[0].get_ydata(), at.groupby("lam").sse.mean())
+    np.testing.assert_allclose(cost.lines[0].get_ydata(), at.groupby("lam").sse.mean())
     one = at[at.seed == 0].sort_values("lam")
-    np.testing.assert_allclose(left.lines[1].get_ydata(), one.sse)
+    np.testing.assert_allclose(cost.lines[1].get_ydata(), one.sse)
     # At lambda 0 the error is infinite, so that the mean has a gap.
-    np.testing.assert_array_equal(np.isnan(right.lines[0].get_ydata()), [True, False, False])
+    np.testing.assert_array_equal(np.isnan(error.lines[0].get_ydata()), [True, False, False])
     assert "in up to 3 of 3 starts at λ = 0 (" in words(found)
     # Nor is a mean without its infinite starts drawn.
     some = at.copy()
     some.loc[(at.lam == 10) & (at.seed == 1), "fairness_error"] = np.inf
-    found = sheet("lam_tradeoff", some, methods=["vfc_kmeans"])
-    mean, one = (line.get_ydata() for line in found.figure.axes[1].lines)
+    found = sheet("along_lam", some, methods=["vfc_kmeans"])
+    mean, one = (line.get_ydata() for line in found.panels[1].lines)
     np.testing.assert_array_equal(np.isnan(mean), [True, True, False])
     np.testing.assert_array_equal(np.isnan(one), [True, False, False])
 
 
 def test_a_constant_is_not_blown_up(cells):
-    at = cells[(cells.method == "vfc_kmeans") & (cells.n_clusters == 3)].assign(sse=160.0, fairness_error=0.0)
-    found = sheet("lam_tradeoff", at, methods=["vfc_kmeans"])
-    low, high = found.panels[0].get_ylim()
-    assert low < 150 and high > 170
-    assert found.figure.axes[1].get_ylim()[1] == 1
+    at = cells[(cells.method == "vfc_kmeans") & (cells.n_clusters == 3)].assign(sse=160.0)
+    low, high = sheet("along_lam", at, methods=["vfc_kmeans"]).panels[0].get_ylim()
+    assert low < 157 and high > 163
 
 
-def test_cost_by_k_has_a_line_for_each_lambda(cells):
-    found = sheet("cost_by_k", cells, methods=["vfc_kmeans"], y=["sse", "delta"])
+def test_lines_over_k_are_those_of_each_lambda(cells):
+    found = sheet("lines", cells, methods=["vfc_kmeans"], y=["sse", "delta"], datasets=["adult"])
     assert [len(axes.lines) for axes in found.panels] == [3, 3]
-    assert list(found.legend) == ["λ = 0", "λ = 10", "λ = 20"]
+    assert list(found.legend) == ["VFC, λ = 0", "VFC, λ = 10", "VFC, λ = 20"]
     assert list(found.panels[0].lines[0].get_xdata()) == [3, 5]
+    assert list(sheet("lines", cells, lam=15).legend) == ["K-means", "VFC, λ = 10"]
     # Collapsed fits are left out.
     lost = (cells.lam == 20) & (cells.n_clusters == 5)
     some = cells.assign(n_nonempty=cells.n_clusters.where(~lost, 1))
-    found = sheet("cost_by_k", some, methods=["vfc_kmeans"], y=["sse"])
-    assert list(found.legend) == ["λ = 0", "λ = 10", "λ = 20"]
+    found = sheet("lines", some, methods=["vfc_kmeans"], y=["sse"])
     assert list(found.panels[0].lines[2].get_xdata()) == [3]
     assert "left out because they leave clusters empty: 3 at λ = 20, K = 5" in words(found)
 
@@ -299,7 +276,7 @@ def test_terms_have_a_panel_for_each_name_even_if_it_is_not_recorded(cells, step
         "Clustering term",
         "Objective of the method",
     ]
-    assert len(found.panels) == 4
+    assert len(found.panels) == 3
     assert "records no Balance at its steps" in words(found)
 
 

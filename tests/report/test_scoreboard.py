@@ -89,8 +89,9 @@ def test_the_picture_shows_every_compared_value(files, tmp_path):
     dots = agreement.picture(points)["dots"]
     zero, ours = dots[0], dots[3]
     # A zero stands at the lower end of its axis, and a value below the reported one below the diagonal.
-    assert zero["x"] == agreement.LEFT and zero["y"] < agreement.SIZE - agreement.BOTTOM
-    assert ours["x"] - agreement.LEFT < agreement.SIZE - agreement.BOTTOM - ours["y"]
+    left, bottom = 58, agreement.SIZE - 44
+    assert zero["x"] == left and zero["y"] < bottom
+    assert ours["x"] - left < bottom - ours["y"]
     publish.draw(points, tmp_path / "picture.png")
     assert (tmp_path / "picture.png").read_bytes()[:4] == b"\x89PNG"
     first = (tmp_path / "picture.png").read_bytes()

@@ -1,13 +1,13 @@
 import pandas as pd
 import pytest
 from a_paper import NAMES, reported, table
-from frames import frame, starts, tradeoff
+from frames import frame, starts
 
 from fairclust.pipeline.papers import TableSpec
 from fairclust.pipeline.reported import load_reported
 from fairclust.report.material import Material
 from fairclust.report.printed import printed
-from fairclust.report.tables import evidence_of, load_evidence, make_overview, make_table
+from fairclust.report.tables import evidence_of, load_evidence, make_table
 from fairclust.report.verdicts import table_rows
 
 
@@ -157,21 +157,6 @@ def test_the_evidence_has_full_numbers(values, cells, tmp_path):
     assert found.loc[("town", "own", "seconds"), "value_verdict"] == ""
 
 
-def test_two_lambdas_of_a_method(tmp_path):
-    values = reported(tmp_path, "own,sse,100.0", "1,town,10,8,own,sse,120.0,", lam=4)
-    cells = frame([*starts("own", [100.0], lam=4), *starts("own", [120.0], lam=8)])
-    rows = rows_in(made(tmp_path, {}, values, cells))
-    assert ["Own, λ = 4", "100.0✓ (100.0)"] in rows and ["Own, λ = 8", "120.0✓ (120.0)"] in rows
-    assert r"\toprule" in (tmp_path / "t.tex").read_text()
-
-
-def test_a_table_without_any_cell_is_made(values, cells, tmp_path):
-    text = made(tmp_path, {}, values, cells[:0])
-    assert ["Own, λ = 4", "– (100.5)", "– (0.10)"] in rows_in(text)
-    evidence = load_evidence([tmp_path / "t.evidence.csv"])
-    assert evidence.why.str.contains("the data set is not in this run").any()
-
-
 def test_the_layouts_of_the_papers_show_every_reported_value_once(catalogue, root):
     for name, paper in catalogue.papers.items():
         values = load_reported(root / f"config/papers/{name}.csv")
@@ -183,24 +168,3 @@ def test_the_layouts_of_the_papers_show_every_reported_value_once(catalogue, roo
             )
             assert spec.layout and n_reported == (values.table == spec.number).sum(), (name, spec.number)
             assert max(map(len, shown.markdown().splitlines())) <= 100
-
-
-def test_the_overview_has_one_row_for_each_method(tmp_path):
-    cells = frame(
-        [
-            *tradeoff("town", "own", lams=(0, 1, 2), seeds=3),
-            *tradeoff("town", "plain", seeds=2),
-            *tradeoff("town", "own", 5, lams=(0, 1), seeds=3),
-        ]
-    )
-    make_overview(cells, 0.05, NAMES, tmp_path / "overview")
-    found = pd.read_csv(tmp_path / "overview.csv")
-    assert not found.duplicated(["dataset", "n_clusters", "method"]).any() and len(found) == 3
-    own = found.set_index(["n_clusters", "method"]).loc[(10, "own")]
-    of_lam = cells[(cells.n_clusters == 10) & (cells.method == "own") & (cells.lam == own.lam)]
-    assert own.sse == pytest.approx(of_lam.sse.mean())
-    assert own["sse sd"] == pytest.approx(of_lam.sse.std())
-    assert own["sse best"] == of_lam.sse.min()
-    assert own.starts == 3 and own.fairness_error <= 0.05
-    text = (tmp_path / "overview.md").read_text()
-    assert "The level is 0.05." in text and "Town, Plain: no setting of the grid reaches the level" in text

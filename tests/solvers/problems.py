@@ -37,15 +37,6 @@ def from_blobs(n_samples=600, n_groups=2, n_clusters=4, seed=0):
     return from_matrix(((X[:, None] - centers) ** 2).sum(axis=2), codes)
 
 
-def curved(n_groups, n_clusters, seed):
-    """Draw the blocks of the curvature of a softmax, the counts of groups in clusters, and group shares."""
-    rng = np.random.default_rng(seed)
-    s = rng.dirichlet(np.ones(n_clusters), (n_groups, 30))
-    mass = s.sum(axis=1)
-    blocks = np.eye(n_clusters) * mass[:, None] - np.einsum("jpk,jpl->jkl", s, s)
-    return blocks, mass, rng.dirichlet(np.ones(n_groups) * 5)
-
-
 def optimum(a, codes, criterion, weights=None):
     """Find the least cost of the linear program over all N x K shares of rows by HiGHS. Rows can have weights."""
     weights = np.ones(len(a)) if weights is None else weights
@@ -60,8 +51,8 @@ def optimum(a, codes, criterion, weights=None):
     )
 
 
-def criterion_of(a, sensitive, sizes, **asked):
-    return bounds_criterion(Bounds(**asked), sensitive, sizes, a.shape[1])
+def criterion_of(n_clusters, sensitive, sizes, unit=None, **asked):
+    return bounds_criterion(Bounds(**asked), sensitive, sizes, n_clusters, unit=unit)
 
 
 def check(a, columns, **asked):
@@ -69,7 +60,7 @@ def check(a, columns, **asked):
     found = fair_assignment(a, columns, **asked)
     sensitive = read_sensitive(columns, len(a))
     table = contingency(found.labels, sensitive.codes, a.shape[1], len(sensitive.cells)).astype(float)
-    criterion = criterion_of(a, sensitive, table.sum(axis=1), **asked)
+    criterion = criterion_of(a.shape[1], sensitive, table.sum(axis=1), **asked)
     assert found.cost == pytest.approx(a[np.arange(len(a)), found.labels].sum(), abs=1e-9)
     np.testing.assert_allclose(found.violation, criterion.excess(table), atol=1e-9)
     best = optimum(a, sensitive.codes, criterion)

@@ -58,9 +58,7 @@ def test_budget():
     nearest = a.min(axis=1).sum()
     strict = fair_assignment(a, columns)
     found = fair_assignment(a, columns, max_cost_increase=0.05)
-    assert found.cost <= 1.05 * nearest < strict.cost
     assert 0 < found.tolerance_bound < found.tolerance < found.tolerance_bound + 0.02
-    assert fair_assignment(a, columns, tolerance=found.tolerance_bound).lower_bound > 1.05 * nearest
     again = fair_assignment(a, columns, max_cost=1.05 * nearest)
     np.testing.assert_array_equal(found.labels, again.labels)
     enough = fair_assignment(a, columns, max_cost=2 * strict.cost)
@@ -86,6 +84,13 @@ def test_budget():
         ({"tolerance": {"age": 0.1}}, r"tolerance names \['age'\], but .* are \['race', 'sex'\]"),
         ({"mean_tolerance": {"age": 0.1}}, r"mean_tolerance names \['age'\]"),
         ({"tolerance": {"sex": 0.1}, "crossed": True}, "there are no columns to name"),
+        ({"min_balance": -0.1}, "race: .*between 0 and the data's own balance"),
+        ({"max_gap": float("nan")}, "max_gap must be at least 0"),
+        ({"tolerance": 1.0}, "tolerance must be at least 0 and below 1"),
+        ({"tolerance": float("nan")}, "tolerance must be at least 0 and below 1"),
+        ({"min_balance": 0.1, "max_gap": 0.1}, "not both"),
+        ({"min_balance": 0.1, "tolerance": 0.1}, "give them or min_balance, not both"),
+        ({"max_gap": 0.1, "target": {"sex": [0.5, 0.5]}}, "give them or max_gap, not both"),
         ({"min_balance": {"race": 0.99}}, "race: min_balance=0.99 cannot be met: .* the data's own balance"),
         ({"target": {"sex": [0.1, 0.9]}}, "sex: tolerance=0.0 cannot be met: .* smallest tolerance for this"),
         ({"target": [0.5, 0.5]}, "target must be a mapping of sensitive columns to shares"),

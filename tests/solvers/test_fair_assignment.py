@@ -212,7 +212,7 @@ def test_rows_of_weight_zero_do_not_count_and_get_the_label_of_their_prices(colu
         ([0, 1, -1, 1], "abab", "finite and not negative"),
         ([0, 1, 1], "abab", "has shape"),
         ([0, 1, 1, 1], "ababa", "has 5 rows, expected 4"),
-        ([0, 1, 1, 1], "cbab", "get their labels from the rows that count, and .* not seen in fit: .c."),
+        ([0, 1, 1, 1], "cbab", "not seen in fit: .c."),
     ],
 )
 def test_weights_that_cannot_count(weights, groups, message):

@@ -3,7 +3,7 @@ import pytest
 from problems import from_blobs, from_matrix, optimum
 
 from fairclust.solvers.criteria import exact_shares, gap_bound, ratio_bound
-from fairclust.solvers.prices import dual_prices
+from fairclust.solvers.prices import dual_prices, step_of_rows
 
 LEVELS = (0.2, 0.04, 0.008, 0.0016, 0.0003)
 
@@ -33,3 +33,9 @@ def test_prices_survive_saturated_softmax_rows(criterion):
     bound = reduced - (criterion.limits * found.multipliers).sum()
     np.testing.assert_allclose(criterion.helpers.T @ found.multipliers, 0, atol=1e-12)
     assert bound <= optimum(a, problem.codes, criterion) * (1 + 1e-9)
+
+
+def test_there_is_no_newton_step_where_there_is_no_curvature():
+    slack = np.array([[1.0], [-1.0]])
+    flat = np.zeros((2, 1, 1)), slack, np.ones((2, 1)), 0.0
+    assert step_of_rows(np.eye(2), np.empty((2, 0)), *flat, np.zeros(2, bool)) is None

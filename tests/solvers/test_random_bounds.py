@@ -4,10 +4,9 @@ from collections.abc import Mapping
 
 import numpy as np
 import pytest
-from problems import from_blobs, optimum
+from problems import criterion_of, from_blobs, optimum
 
 from fairclust import fair_assignment
-from fairclust.methods.price.bounds import Bounds, bounds_criterion
 from fairclust.sensitive import read_sensitive
 
 # Problem 10, with a budget, takes seconds.
@@ -103,14 +102,9 @@ def check(seed, most=200):
     sizes = np.bincount(sensitive.codes, each / mean)
 
     def best_at(tolerance):
-        bounds = {name: value for name, value in asked.items() if name != "max_cost_increase"}
-        criterion = bounds_criterion(
-            Bounds(**{**bounds, "tolerance": None if tolerance == 1 else tolerance}),
-            sensitive,
-            sizes,
-            n_clusters,
-            unit=None if weights is None else mean,
-        )
+        bounds = {**asked, "tolerance": None if tolerance == 1 else tolerance}
+        bounds.pop("max_cost_increase", None)
+        criterion = criterion_of(n_clusters, sensitive, sizes, None if weights is None else mean, **bounds)
         return optimum(a, sensitive.codes, criterion, each / mean) * mean
 
     tolerance = asked.get("tolerance", 0.0)

@@ -9,14 +9,6 @@ SEX = np.array(["f", "m", "f", "m", "f"])
 RACE = np.array(["x", "x", "y", "y", "x"])
 
 
-def test_several_columns():
-    found = read_sensitive({"sex": pd.Series(SEX, dtype="category"), "race": RACE.astype(object)}, 5)
-    assert [column.name for column in found.columns] == ["sex", "race"]
-    assert found.names.tolist() == ["f & x", "f & y", "m & x", "m & y"]
-    assert found.codes.tolist() == [0, 2, 1, 3, 0]
-    np.testing.assert_array_equal(found.members(1), [[1, 0, 1, 0], [0, 1, 0, 1]])
-
-
 def test_ranges_of_large_numbers_have_different_names():
     seconds = 1_700_000_000 + np.arange(100)
     column = cut_column("time", seconds, 4)

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fairclust.tables import TableError, TableModel, decide, load_model, numbers
+from fairclust.tables import TableError, decide, numbers
 from fairclust.tables.cells import are_truths, measured, steps
 from fairclust.tables.columns import Asked, understand
 from fairclust.tables.preparation import encoded_names
@@ -218,12 +218,11 @@ def test_codes_are_not_measured(cells, name, role):
         assert column(cells, name, numbers=[name]).role == "number"
 
 
-def test_letters_of_house_numbers_are_no_thousands_or_millions():
-    houses = [*(str(i % 90 + 1) for i in range(N - 8)), *["12B", "7K"] * 4]
-    assert column(houses).odd.startswith("8 cells ('12B', '7K') count as missing")
-    assert read(houses).isna().sum() == 8 and read(houses).max() == 90
-    views = ["1.2M", "3M", "450K", "700", "12", "90", "41", "8"] * 50
-    assert read(views)[:4].tolist() == [1.2e6, 3e6, 450e3, 700]
+def test_a_letter_behind_a_whole_number_is_no_billion():
+    houses = [*(str(i % 90 + 1) for i in range(N - 8)), *["12B"] * 8]
+    assert column(houses).odd.startswith("8 cells ('12B') count as missing")
+    views = ["1.2M", "3M", "450K", "700", "2.5B", "$2B", "41", "8"] * 50
+    assert read(views)[:6].tolist() == [1.2e6, 3e6, 450e3, 700, 2.5e9, 2e9]
     assert read(["5K", "3M", "2K", "9"] * 100)[:4].tolist() == [5e3, 3e6, 2e3, 9]
 
 
@@ -306,34 +305,3 @@ def test_a_cell_that_makes_up_the_variance_is_named_with_the_remedies():
     assert not any("variance" in note for note in found.notes)
     low, high = np.quantile(frame["pay"], [0.01, 0.99])
     assert found.columns[0].reading["clip"] == pytest.approx([low, high])
-
-
-def test_a_saved_model_reads_new_rows_as_the_fit_did(tmp_path):
-    from fairclust import methods
-
-    rng = np.random.default_rng(0)
-    values = rng.lognormal(10, 0.5, N)
-    frame = pd.DataFrame(
-        {
-            "sex": rng.choice(["f", "m"], N),
-            "income": [f"€ {value:,.2f}" for value in values],
-            "level": rng.choice(["low", "medium", "high"], N),
-            "member": rng.choice(["yes", "No", "Y", "n"], N),
-            "house": ["3B" if i % 40 == 0 else str(i % 90 + 1) for i in range(N)],
-            "pay": rng.normal(50, 10, N),
-        }
-    )
-    asked = Asked(clip=["pay"], log=["income"])
-    preparation = decide(frame, ["sex"], asked=asked).preparation
-    X = preparation.transform(frame)
-    model = methods.KMeans(3, random_state=0).fit(X, sensitive_features=frame["sex"])
-    TableModel(preparation, model).save(tmp_path / "model")
-    again = load_model(tmp_path / "model", methods)
-    np.testing.assert_allclose(again.preparation.transform(frame), X)
-    assert not again.preparation.unseen(frame.assign(member="Yes"))
-    assert again.preparation.unseen(frame.assign(member="perhaps")) == {"member": ["perhaps"]}
-    new = frame.head(30).assign(income="7 years")
-    with pytest.raises(
-        TableError, match="'income' has 30 cells that are not numbers, the first is '7 years'"
-    ):
-        again.predict(new)

@@ -1,7 +1,5 @@
 """Models that `fairclust fit --save` writes: nothing is lost, no code runs, and damaged files give plain errors."""
 
-import copy
-import json
 import os
 import pickle
 import zipfile
@@ -14,7 +12,6 @@ import pytest
 from fairclust import methods
 from fairclust.cli import main
 from fairclust.tables import TableError, load_model
-from toys import inside_of, places
 
 N = 300
 PREDICTING = [name for name in methods.__all__ if hasattr(getattr(methods, name), "predict")]
@@ -32,6 +29,10 @@ def people(tmp_path_factory):
             "income": [f"{x:,}" for x in rng.integers(900, 90_000, N)],
             "town": [f"town {i}" for i in rng.geometric(0.03, N)],
             "job": rng.choice(["x", "y", "z"], N),
+            "rent": [f"€ {x:,.2f}" for x in rng.lognormal(6, 0.5, N)],
+            "level": rng.choice(["low", "medium", "high"], N),
+            "member": rng.choice(["yes", "No", "Y", "n"], N),
+            "house": ["3B" if i % 40 == 0 else str(i % 90 + 1) for i in range(N)],
         }
     )
     frame.loc[:9, "age"] = np.nan
@@ -46,17 +47,14 @@ def fitted(people, tmp_path, monkeypatch, capsys):
     """Return a function that fits by the command and returns the model before and after it was saved, and its file."""
     from fairclust.cli import results
 
+    kept, save = [], results.TableModel.save
+    monkeypatch.setattr(results.TableModel, "save", lambda self, to: (kept.append(self), save(self, to)))
+
     def run(*options):
-        kept, path = [], tmp_path / "model.fairclust"
-        own = type(
-            "Kept",
-            (results.TableModel,),
-            {"save": lambda self, to: (kept.append(self), super(own, self).save(to))},
-        )
-        monkeypatch.setattr(results, "TableModel", own)
+        path = tmp_path / "model.fairclust"
         arguments = ["fit", people, "--n-clusters", 3, "--save", path, *options]
         assert main([str(argument) for argument in arguments]) == 0, capsys.readouterr().err
-        return kept[0], load_model(path, methods), path
+        return kept[-1], load_model(path, methods), path
 
     return run
 
@@ -64,7 +62,8 @@ def fitted(people, tmp_path, monkeypatch, capsys):
 def assert_same(before, after, people):
     """Both models predict the same for the rows of the fit, and for rows with new values and missing cells."""
     frame = pd.read_csv(people)
-    new = frame.iloc[::-1].assign(town="nowhere", age=[None, *np.linspace(0, 99, N - 1)])
+    new = frame.iloc[::-1].assign(town="nowhere", age=[None, *np.linspace(0, 99, N - 1)], member="Yes")
+    assert "member" not in after.preparation.unseen(new)
     for rows in (frame, new):
         pd.testing.assert_series_equal(before.reasons(rows), after.reasons(rows))
         assert before.preparation.unseen(rows) == after.preparation.unseen(rows)
@@ -90,6 +89,7 @@ def test_a_saved_model_of_every_method_predicts_the_same(fitted, people, name, c
     "options",
     [
         ("--crossed",),
+        ("--clip", "age", "--log", "rent"),
         ("--scale", "l2", "--missing", "group"),
         ("--scale", "none", "--missing", "drop", "--features", "age,income"),
         ("--features", "job", "town", "--missing", "group"),
@@ -138,71 +138,13 @@ def test_a_pickle_is_not_read(tmp_path, people, capsys, write):
     assert not (tmp_path / "done").exists()
 
 
-def test_foreign_files_are_refused(tmp_path, people):
-    bomb = tmp_path / "bomb.npz"
+def test_files_that_are_no_whole_model_are_refused(fitted, people, tmp_path):
+    _, _, path = fitted("--sensitive", "sex")
+    whole, bomb = path.read_bytes(), tmp_path / "bomb.npz"
     with zipfile.ZipFile(bomb, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("centers.npy", bytes(1 << 24))
     for content in (
-        b"",
-        b"{",
-        b"x,y\n1,2\n",
-        b'{"format": "another"}',
-        people.read_bytes(),
-        bomb.read_bytes(),
-    ):
-        path = tmp_path / "foreign"
-        path.write_bytes(content)
-        with pytest.raises(
-            TableError, match="is no model that `fairclust fit --save` of this version has written"
-        ):
-            load_model(path, methods)
-    with pytest.raises(TableError, match="there is no file"):
-        load_model(tmp_path, methods)
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        "--sensitive sex race --features income,job",
-        "--sensitive sex age --bins 3 --method vfc --scale l2 --features income",
-        "--sensitive sex --method kmeans --missing group --features age,job",
-        "--sensitive sex --method fmc --features age,job --set categorical_features=[1]",
-    ],
-)
-@pytest.mark.parametrize("part", [5, pytest.param(1, marks=pytest.mark.slow)])
-@pytest.mark.filterwarnings("ignore")
-def test_changed_models_give_plain_errors(fitted, people, options, part):
-    """A value of another type, shape or size in any place ends in an error of the table, or in labels.
-
-    Every place gets a fifth of the values, each place the next fifth. The slow tests put all values everywhere.
-    """
-    _, _, path = fitted(*options.split())
-    content, frame = json.loads(path.read_text()), pd.read_csv(people)
-    refused = 0
-    wrong = [None, True, -1, 0, 0.5, 1e308, float("nan"), 10**400]
-    wrong += ["x", "", [], [[1.0]], [[1], [1, 2]], {}, ["x"] * 3]
-    for number, at in enumerate(places(content, most=2)):
-        for value in wrong[number % part :: part]:
-            changed = copy.deepcopy(content)
-            inside_of(changed, at)[at[-1]] = value
-            path.write_text(json.dumps(changed))
-            try:
-                model = load_model(path, methods)
-                rows = frame[model.reasons(frame) == ""]
-                model.preparation.unseen(rows)
-                labels = model.predict(rows)
-            except ValueError as error:
-                assert len(str(error)) < 2000
-                refused += 1
-            else:
-                assert labels.dtype.kind == "i" and 0 <= labels.min() <= labels.max() < 3
-    assert refused > 500 / part
-
-
-def test_damaged_models_give_plain_errors(fitted):
-    _, _, path = fitted("--sensitive", "sex")
-    whole = path.read_bytes()
-    for content in (
+        *(b"", b"{", b'{"format": "another"}', people.read_bytes(), bomb.read_bytes()),
         *(whole[:n] for n in range(30, len(whole), 97)),
         whole + b"}",
         whole[:30] + b"[" * 100_000,
@@ -210,10 +152,15 @@ def test_damaged_models_give_plain_errors(fitted):
         whole.replace(b"PriceFairKMeans", b"__builtins__"),
         whole.replace(b"PriceFairKMeans", b"BeraFairKMeans"),
         whole.replace(b"0", b"\xff"),
+        *(whole[:n] + bytes([whole[n] ^ 1]) + whole[n + 1 :] for n in range(150, len(whole), 97)),
     ):
         path.write_bytes(content)
-        with pytest.raises(TableError, match=r"is no model .* Fix: fit again with --save"):
+        with pytest.raises(
+            TableError, match=r"is no model that `fairclust fit --save` .* Fix: fit again with"
+        ):
             load_model(path, methods)
     path.write_bytes(whole.replace(b'"version": "', b'"version": "9.'))
     with pytest.raises(TableError, match=r"fairclust 9\..* has written it, and this is"):
         load_model(path, methods)
+    with pytest.raises(TableError, match="there is no file"):
+        load_model(tmp_path, methods)

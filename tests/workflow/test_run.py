@@ -13,7 +13,7 @@ import run_crate
 from toys import forget_code, write_people
 from working_folder import METHOD, Project, newly_fitted, table_of
 
-KINDS = ("fits/*/*.parquet", "data/*/*/card.json", "tables/**/*.md", "figures/*/*.png", "scores/*.parquet")
+KINDS = ("fits/*/*.parquet", "data/*/*/card.json", "figures/*/*.png", "scores/*.parquet")
 
 
 def made_at(project):
@@ -47,15 +47,15 @@ def change(project, name):
     elif name == "scaling":
         project.config["datasets"]["people"]["scale"] = "minmax"
     elif name == "deleted outputs":
-        for kind in ("tables", "figures"):
-            shutil.rmtree(project.results / kind)
+        shutil.rmtree(project.results / "figures")
         (project.results / "fits/blobs/random.parquet").unlink()
+        project.config["report"]["html"] = True  # The page is made once, at the end.
 
 
 SETS = ("blobs", "people")
 STRIPES = {(data, "stripes", lam, seed) for data in SETS for lam in (0.0, 0.5, 1.0) for seed in range(3)}
 RANDOM = {(data, "random", None, seed) for data in SETS for seed in range(3)}
-OF_FITS = {"tables/overview.md", "scores/scores.parquet", "scores/runs.parquet", "scores/settings.parquet"}
+OF_FITS = {"scores/scores.parquet", "scores/runs.parquet"}
 FRONTS = {f"figures/fronts/{data}.png" for data in SETS}
 ALL_FITS = {f"fits/{data}/{method}.parquet" for data in SETS for method in ("random", "stripes")}
 OF_PEOPLE = {name for name in ALL_FITS | FRONTS if "people" in name} | {"data/prepared/people/card.json"}
@@ -81,8 +81,9 @@ def life(tmp_path_factory):
     """Make all runs, and return what each has printed and made, by the name of the change."""
     project = Project(tmp_path_factory.mktemp("project") / "ein Ordner für alles")
     write_people(project.folder / "people.csv", n_rows=60)
+    both = [{"column": "sex"}, {"column": "ethnicity"}]
     project.config["datasets"]["people"] = table_of(
-        {"path": "people.csv"}, features=["age", "income"], n_clusters=3
+        {"path": "people.csv"}, features=["age", "income"], n_clusters=3, sensitive=both
     )
     project.config["run"]["datasets"] = list(SETS)
     seen = SimpleNamespace(project=project, steps={}, first=project.run(), cells=project.cells())
@@ -103,7 +104,7 @@ def test_a_run_writes_scores_tables_figures_and_a_page_and_prints_where(life):
     for words in ("12 fits: 12 ok", "results/scores/scores.csv"):
         assert words in life.first
     results = life.project.results
-    for name in ("tables/overview.tex", "scores/leaderboard.csv", "summary.json", "provenance.json",
+    for name in ("scores/leaderboard.csv", "summary.json", "provenance.json",
                  "logs/fit/blobs/stripes.log", "benchmarks/fit/blobs/stripes.tsv"):  # fmt: skip
         assert (results / name).stat().st_size > 0
 
@@ -128,6 +129,17 @@ def test_a_dry_run_is_short_and_says_how_many_fits_will_be_made(life, name):
     assert len(life.steps[name].dry.splitlines()) <= 60
 
 
+def test_each_of_several_sensitive_columns_counts_and_is_shown(life):
+    scores = pd.read_parquet(life.project.results / "scores/scores.parquet")
+    for row in scores[scores.dataset == "people"].itertuples():
+        each = json.loads(row.by_column)
+        assert list(each) == ["sex", "ethnicity"]
+        assert row.balance == min(of["balance"] for of in each.values())
+        assert row.fairness_error == max(of["fairness_error"] for of in each.values())
+    page = (life.project.results / "report/index.html").read_text()
+    assert "Sensitive column" in page and ">ethnicity<" in page
+
+
 def test_the_new_metric_is_in_the_scores(life):
     assert life.dunn.notna().all()
 
@@ -148,12 +160,22 @@ def test_publishing_copies_a_finished_run_and_leaves_other_folders_alone(life, t
     page.write_text("no marks\n")
     assert publish.main(["--out", str(out), "--readme", str(page)])
     assert "to put the numbers between" in capsys.readouterr().err and not out.exists()
+    other = tmp_path / "other.yaml"
+    asked = ["--out", str(out), "--wall-seconds", "5", "--page-of", str(other)]
+    other.write_text("results: nowhere")
+    assert publish.main(asked)
+    assert "nowhere/report/index.html does not exist: make this run first" in capsys.readouterr().err
+    other.write_text("results: results")
     for _ in range(2):  # the second time into the same folder
-        assert not publish.main(["--out", str(out), "--wall-seconds", "5"])
+        assert not publish.main(asked)
+    pages = [out / "report" / name for name in ("index.html", "other.html")]
+    assert pages[0].read_bytes() == pages[1].read_bytes()
+    of_other = pd.read_parquet(out / "scores/other.parquet")
+    assert {"sse", "counts", "params"} < {*of_other} and "key" not in of_other
     origin = json.loads((out / "provenance.json").read_text())
     assert origin["wall_seconds"] == 5
     assert run_crate.inputs_of(run_crate.checked(out)).keys() == {"people.csv", "digest of the configuration"}
     scores = pd.read_parquet(out / "scores/scores.parquet")
     assert scores.key.nunique() == len(STRIPES | RANDOM)
     # The fronts are on the page.
-    assert (out / "tables/overview.md").is_file() and not (out / "figures/fronts").exists()
+    assert (out / "scores/runs.parquet").is_file() and not (out / "figures/fronts").exists()

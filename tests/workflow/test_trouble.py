@@ -1,6 +1,7 @@
 """Data that cannot be had, fits over their limits and jobs that die become rows with a reason, and the rest is made."""
 
 import hashlib
+import html
 import re
 from types import SimpleNamespace
 
@@ -28,7 +29,7 @@ WHAT = {
 def troubled(tmp_path_factory):
     """Make a run in which data are missing and methods fail, and run again when everything is mended."""
     project = Project(tmp_path_factory.mktemp("project"))
-    project.config["report"] = {**QUIET, "overview": True}
+    project.config["report"] = {**QUIET, "html": True}
     project.config["sources"] = {"far": {**FAR, "sha256": hashlib.sha256(TABLE.encode()).hexdigest()}}
     project.write("own.csv", TABLE)
     project.config["datasets"] |= {
@@ -55,8 +56,8 @@ def troubled(tmp_path_factory):
     def look(output):
         scores = pd.read_parquet(project.results / "scores/scores.parquet")
         rows = scores.set_index(["dataset", "method"])
-        overview = (project.results / "tables/overview.md").read_text()
-        return SimpleNamespace(output=output, rows=rows, cells=project.cells(), overview=overview)
+        page = html.unescape((project.results / "report/index.html").read_text())
+        return SimpleNamespace(output=output, rows=rows, cells=project.cells(), page=page)
 
     seen.download = project.run("download", code=1)
     seen.first = look(project.run(code=1))
@@ -83,7 +84,7 @@ def test_missing_data_become_skipped_rows_and_the_run_goes_on(troubled):
     ):
         assert set(first.rows.loc[name].status) == {"skipped"}
         assert reason in first.rows.loc[name].reason.iloc[0]
-        assert f"skipped: {name}" in first.output and name in first.overview
+        assert f"skipped: {name}" in first.output and reason in first.page
 
 
 @pytest.mark.parametrize(

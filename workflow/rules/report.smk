@@ -100,7 +100,6 @@ rule claims:
         reported=ask(lambda paper: local(PLAN.reported_files(paper))),
     output:
         f"{RESULTS}/tables/{{paper}}/claims.md",
-        f"{RESULTS}/tables/{{paper}}/claims.tex",
         report(
             f"{RESULTS}/tables/{{paper}}/claims.csv",
             caption="../report/table.rst",
@@ -129,8 +128,7 @@ rule leaderboard:
         f"{RESULTS}/scores/scores.parquet",
         f"{RESULTS}/scores/runs.parquet",
     output:
-        leaderboard=f"{RESULTS}/scores/leaderboard.csv",
-        settings=f"{RESULTS}/scores/settings.parquet",
+        f"{RESULTS}/scores/leaderboard.csv",
     log:
         f"{RESULTS}/logs/leaderboard.log",
     conda:
@@ -147,43 +145,12 @@ rule leaderboard:
         "../scripts/leaderboard.py"
 
 
-rule overview:
-    input:
-        f"{RESULTS}/scores/scores.parquet",
-        f"{RESULTS}/scores/runs.parquet",
-    output:
-        f"{RESULTS}/tables/overview.md",
-        f"{RESULTS}/tables/overview.tex",
-        report(
-            f"{RESULTS}/tables/overview.csv",
-            caption="../report/table.rst",
-            category="Tables",
-            labels={"table": "overview"},
-        ),
-    log:
-        f"{RESULTS}/logs/overview.log",
-    conda:
-        "../envs/fairclust.yml"
-    resources:
-        mem_mb=scaled(1500, per_input_mb=20),
-        runtime=scaled(10),
-    params:
-        fairness_error=CONFIG.report.fairness_error,
-        names=lambda _: PLAN.names(),
-        code=lambda _: code_of("fairclust.report.tables", SCORES_CODE),
-    message:
-        "Making the overview of all methods and data sets"
-    script:
-        "../scripts/overview.py"
-
-
 rule scoreboard:
     input:
         evidence=PLAN.files("tables", ends=["evidence.csv"]),
         claims=PLAN.files("claims", ends=["csv"]),
     output:
         f"{RESULTS}/tables/scoreboard.md",
-        f"{RESULTS}/tables/scoreboard.tex",
         report(
             f"{RESULTS}/tables/scoreboard.csv",
             caption="../report/table.rst",
@@ -210,19 +177,17 @@ rule page:
     input:
         scores=f"{RESULTS}/scores/scores.parquet",
         runs=f"{RESULTS}/scores/runs.parquet",
-        settings=f"{RESULTS}/scores/settings.parquet",
         leaderboard=f"{RESULTS}/scores/leaderboard.csv",
         origin=f"{RESULTS}/provenance.json",
         tables=PLAN.table_files(),
         figures=[file for file in PLAN.files("figures") if file.endswith(".png")],
     output:
-        page=report(
+        report(
             f"{RESULTS}/report/index.html",
             caption="../report/page.rst",
             category="Page",
             labels={"name": "report", "format": "html"},
         ),
-        archive=f"{RESULTS}/report.zip",
     log:
         f"{RESULTS}/logs/page.log",
     conda:

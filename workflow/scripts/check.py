@@ -12,7 +12,4 @@ with job(snakemake):
     require_complete(summary, strict=snakemake.params.strict)
 lines = [*describe(summary), f"results: {results}/tables, {results}/figures, {results}/scores/scores.csv"]
 page = results / "report/index.html"
-print(
-    "\n".join([*lines, f"report:  {page} (to share: {results}/report.zip)" * page.is_file()]).rstrip(),
-    flush=True,
-)
+print("\n".join([*lines, f"report:  {page}" * page.is_file()]).rstrip(), flush=True)

@@ -1,4 +1,4 @@
-"""Test the claims of a paper on the fits of the run: Markdown, CSV and LaTeX."""
+"""Test the claims of a paper on the fits of the run: Markdown and CSV."""
 
 from pathlib import Path
 

@@ -10,17 +10,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from rich.table import Table
-from sklearn.metrics import adjusted_rand_score, silhouette_score
+from sklearn.metrics import silhouette_score
 
 from fairclust import methods
 from fairclust.cli import CommandError
-from fairclust.cli.fitting import PLAIN, fit, fit_starts, parameters
-from fairclust.cli.labels import read_labels
+from fairclust.cli.fitting import PLAIN, fit_starts, parameters
 from fairclust.cli.methods import find_method
 from fairclust.cli.options import Front
 from fairclust.cli.page import front_page
 from fairclust.cli.progress import progress
-from fairclust.cli.results import GIVEN, compared
+from fairclust.cli.results import compared
 from fairclust.cli.rows import read_rows
 from fairclust.cli.screen import in_columns
 from fairclust.messages import UserError, percent
@@ -28,16 +27,12 @@ from fairclust.metrics.table import METRICS
 from fairclust.outputs import check_outputs, write_text
 from fairclust.plot import FrontDisplay
 from fairclust.report.render import number, signed_percent
-from fairclust.sample_weight import groups_of_rows
 from fairclust.tables import table_files
 
 _SHOWN = ("sse", "balance", "delta")
 # The silhouette is computed on a sample of this many rows. It agrees with that of all rows to two digits, and takes a
-# second instead of minutes. The halves whose clusterings are compared have as many rows at most.
+# second instead of minutes.
 _SAMPLE_ROWS = 5000
-# A number of clusters is recommended if fits to two halves of the rows agree to this adjusted Rand index, and if its
-# silhouette is this much above those of all other such numbers. Smaller differences come with another sample of rows.
-_STABLE, _CLEARLY = 0.8, 0.02
 # The fairest settings that cost this much more than k-means are named.
 _BUDGETS = (0.01, 0.05)
 # Values to try for the parameter that sets the fairness of a method. The weights, for methods that have no bound, are
@@ -51,34 +46,30 @@ _GRIDS = {
 
 def run(args: Front) -> list[str | Table]:
     """Fit every setting, write what the options ask for, and show the settings as a table."""
-    check_outputs({"--out": args.out, "--report": args.report}, [*table_files(args.table), *args.labels])
+    check_outputs({"--out": args.out, "--report": args.report}, table_files(args.table))
     numbers, classes = _asked(args)
     over_k = len(numbers) > 1
     raw = read_rows(args)
     measured_by = raw.crossed if args.crossed else raw.by_name
     clusterings, more, notes = [], [], list(raw.notes)
     settings = list(_settings(numbers, classes, raw.X, args.seed, one=over_k))
-    given = {str(path): read_labels(path, raw.frame.index.to_numpy() + 1) for path in args.labels}
     with progress("fitting settings", total=len(settings)) as done:
         for cls, setting, params in settings:
             try:
                 groups = raw.sensitive_for(cls, crossed=args.crossed)
                 model, seconds, warned = fit_starts(cls, params, raw.X, groups, args.starts)
-                stability = {"stability": _stability(model, raw.X, groups)} if over_k else {}
                 clusterings.append((cls.__name__, setting, model.labels_))
-                more.append({"n_clusters": model.n_clusters, **stability, "seconds": round(seconds, 2)})
+                more.append({"n_clusters": model.n_clusters, "seconds": round(seconds, 2)})
             except UserError as error:
                 warned = [str(error)]
             notes += [f"{' '.join(filter(None, (cls.__name__, setting)))}: {text}" for text in warned]
             done()
     if not clusterings:
         raise CommandError(f"no setting could be fitted: {notes[-1]}")
-    clusterings += [(name, GIVEN, labels) for name, labels in given.items()]
-    more += [{"n_clusters": int(labels.max()) + 1} for labels in given.values()]
     points = FrontDisplay.from_predictions(raw.X, clusterings, sensitive_features=measured_by).points
     points["silhouette"] = [_silhouette(raw.X, labels) for _, _, labels in clusterings]
     points = with_increase(points.assign(**pd.DataFrame(more)))
-    said = recommended(points[points.setting != GIVEN]) if over_k else answer(points)
+    said = ["silhouette: how far clusters are apart, from -1 to 1"] if over_k else answer(points)
     said.append(
         f"starts: k-means has {PLAIN['n_init']} starts, and every setting {args.starts}; the cheapest counts. A fair "
         "setting can be cheaper than k-means only if the starts of k-means ended at worse centres"
@@ -136,19 +127,14 @@ def _settings(
 
 def with_increase(points: pd.DataFrame) -> pd.DataFrame:
     """The points with `increase`, the part by which their SSE is above that of k-means with as many clusters."""
-    plain = points[_is_plain(points)].set_index("n_clusters").sse
+    plain = points[points.method == "KMeans"].set_index("n_clusters").sse
     return points.assign(increase=points.sse / points.n_clusters.map(plain) - 1)
-
-
-def _is_plain(points: pd.DataFrame) -> pd.Series:
-    """Which points are our fits of k-means. A file of labels may have this name, too."""
-    return (points.method == "KMeans") & (points.setting != GIVEN)
 
 
 def answer(points: pd.DataFrame) -> list[str]:
     """What fairness costs, in words: k-means, the fairest setting, and the fairest within 1 % and 5 % of its cost."""
-    plain = points[_is_plain(points)].head(1)
-    others = points[~_is_plain(points) & points.balance.notna()]
+    plain = points[points.method == "KMeans"].head(1)
+    others = points[(points.method != "KMeans") & points.balance.notna()]
     lines = [
         f"without a bound: k-means has a balance of {of.balance:.3f} (sum of squared distances {of.sse:,.1f})"
         for of in plain.itertuples()
@@ -173,65 +159,13 @@ def _silhouette(X: np.ndarray, labels: np.ndarray) -> float:
     return float(silhouette_score(X[rows], labels[rows])) if several else np.nan
 
 
-def _stability(model: Any, X: np.ndarray, groups: Any) -> float:
-    """Adjusted Rand index, on all rows, of two fits: each to another half of the rows, from another start.
-
-    NaN if the method cannot predict, or cannot fit a half.
-    """
-    if not hasattr(model, "predict"):
-        return np.nan
-    takes, labels = model.get_params(), []
-    order = np.random.default_rng(0).permutation(len(X))[: 2 * _SAMPLE_ROWS]
-    for seed, half in enumerate(np.array_split(order, 2)):
-        seeded = {"random_state": takes["random_state"] + seed} if "random_state" in takes else {}
-        try:
-            fitted, _, _ = fit(type(model), takes | seeded, X[half], groups_of_rows(groups, half, len(X)))
-            labels.append(fitted.predict(X, sensitive_features=groups))
-        except ValueError:
-            return np.nan
-    return float(adjusted_rand_score(*labels))
-
-
-def recommended(points: pd.DataFrame) -> list[str]:
-    """For each fair method a sentence that recommends a number of clusters, or says that none is clearly better."""
-    lines = []
-    for method, of in points[points.method != "KMeans"].groupby("method", sort=False):
-        of = of[of.silhouette.notna()]  # A single cluster has no silhouette, and is always stable.
-        stable = of[of.stability >= _STABLE].sort_values("silhouette", ascending=False)
-        pairs = zip(stable.n_clusters, stable.silhouette, strict=True)
-        listed = ", ".join(f"{k} ({silhouette:.2f})" for k, silhouette in pairs)
-        none = "no number of clusters is clearly better"
-        if stable.empty and of.stability.isna().all():
-            text = f"{none}: whether it is stable is not known, because the method cannot predict"
-        elif stable.empty:
-            text = f"{none}: the highest stability is {of.stability.max():.2f}, and it should be at least {_STABLE:g}"
-        elif len(stable) > 1 and stable.silhouette.iloc[0] - stable.silhouette.iloc[1] < _CLEARLY:
-            text = f"{none}: several are stable and have nearly the same silhouette: {listed}"
-        else:
-            best = stable.iloc[0]
-            others = (
-                f"; the silhouettes of all stable ones are {listed}"
-                if len(stable) > 1
-                else ", the only stable one"
-            )
-            text = f"{best.n_clusters} clusters are recommended (stability {best.stability:.2f}, silhouette "
-            text += f"{best.silhouette:.2f}){others}"
-        lines.append(f"{method}: {text}")
-    meaning = (
-        "stability: how well two fits to different halves of the rows agree, from 0 to 1 (adjusted Rand index)",
-        "silhouette: how far clusters are apart, from -1 to 1",
-    )
-    return [*lines, *meaning]
-
-
 def cells(points: pd.DataFrame, over_k: bool) -> list[list[str]]:
     """The table of all settings as text, whose first row is the head."""
-    more = ["silhouette", *(["stability"] if over_k else [])]
     first, *others = (METRICS[name].label for name in _SHOWN)
-    rows = [["method", "K" if over_k else "setting", first, "more", *others, *more, "seconds"]]
+    rows = [["method", "K" if over_k else "setting", first, "more", *others, "silhouette", "seconds"]]
     for of in points.to_dict("records"):
         first, *others = (number(of[name], METRICS[name].decimals) for name in _SHOWN)
         increase = signed_percent(of["increase"])
         shown = [of["method"], str(of["n_clusters"] if over_k else of["setting"]), first, increase, *others]
-        rows.append([*shown, *(number(of[name], 3) for name in more), number(of["seconds"], 1)])
+        rows.append([*shown, number(of["silhouette"], 3), number(of["seconds"], 1)])
     return rows

@@ -162,10 +162,6 @@ class Predict(File, _Model):
     """Predict the clusters of new rows by a model of `fit --save`."""
 
     out: Annotated[Path | None, _first("write here instead of to standard output", "FILE")] = None
-    unknown: Annotated[
-        Literal["error", "skip"],
-        _first("skip: rows of new groups get no cluster", "HOW", show_default=True),
-    ] = "error"
 
 
 @dataclass(kw_only=True)
@@ -190,7 +186,6 @@ class Front(Raw):
 
     n_clusters: Annotated[str, _first("a number, or a range: 2:10", "K")]
     methods: Annotated[_Many, _first("methods to compare with k-means", "NAME")] = ()
-    labels: Annotated[_Files, _first("labels that other programs made", "FILE")] = ()
     starts: Annotated[int, _first("starts of every setting", "N", show_default=True)] = 3
     out: Annotated[Path | None, _first("write a row for each setting here, as CSV", "FILE")] = None
     report: _Report = None
@@ -199,9 +194,7 @@ class Front(Raw):
 
 @dataclass(kw_only=True)
 class Methods(Options):
-    """List methods and needs, or the parameters of one method."""
-
-    method: Annotated[str | None, _first("show its parameters")] = field(default=None, kw_only=False)
+    """List the methods."""
 
 
 @dataclass(kw_only=True)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import sklearn
+from markupsafe import Markup
 from sklearn.decomposition import PCA
 
 from fairclust import __version__
@@ -19,10 +20,11 @@ from fairclust.cli.options import Front, Raw
 from fairclust.cli.results import GIVEN, answer_lines, largest_groups, tables
 from fairclust.cli.rows import Rows, RowsInMemory
 from fairclust.explain import described
-from fairclust.fronts import front_of, tick_text, ticks
+from fairclust.fronts import front_of
 from fairclust.looks import COLOURS, SHAPES, look
 from fairclust.messages import count, percent, shortened
 from fairclust.metrics.table import METRICS
+from fairclust.report.charts import Axes
 from fairclust.report.render import template
 
 _MOST_POINTS = 1500
@@ -183,12 +185,12 @@ def _chart(
     points: pd.DataFrame, edges: tuple[float, float, float, float], labels: tuple[str, str]
 ) -> dict[str, Any]:
     """What the template draws: marks at x and y, pale unless `strong`, and lines through those that are `joined`."""
-    x0, x1, y0, y1 = edges
-    inside = points[points.x.between(x0, x1) & points.y.between(y0, y1)].sort_values("x", kind="stable")
+    axes = Axes(edges[:2], edges[2:], (56, 430), (14, 256))
+    inside = points[points.x.between(*axes.x) & points.y.between(*axes.y)].sort_values("x", kind="stable")
+    shown = inside[["method", "setting", "x", "y", "joined", "strong"]]
     return {
-        "edges": edges,
         "labels": labels,
-        "ticks": [[(value, tick_text(value)) for value in ticks(*ends)] for ends in ((x0, x1), (y0, y1))],
-        "marks": inside[["method", "setting", "x", "y", "joined", "strong"]].to_dict("records"),
+        "frame": Markup(axes.frame()),
+        "marks": shown.assign(left=axes.across(inside.x), top=axes.up(inside.y)).to_dict("records"),
         "beyond": len(points) - len(inside),
     }

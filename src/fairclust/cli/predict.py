@@ -20,9 +20,6 @@ def run(args: Predict) -> list[str]:
         model = load_model(args.model, methods)
         frame = model.read(args.table, **args.reading)
         preparation, reasons = model.preparation, model.reasons(frame)
-        if args.unknown == "skip":
-            unknown = model.unknown(frame[reasons == ""])
-            reasons[unknown.index[unknown != ""]] = "group not in the fit: " + unknown[unknown != ""]
         keep = reasons == ""
         if not keep.any():
             raise TableError(
@@ -31,8 +28,7 @@ def run(args: Predict) -> list[str]:
             )
         labels = model.predict(frame[keep])
     except ValueError as error:
-        hint = "; or skip them by --unknown skip" if "not seen in fit" in str(error) else ""
-        raise CommandError(f"{error}{hint}") from None
+        raise CommandError(str(error)) from None
     notes = [*frame.attrs["notes"], *left_out_rows(reasons[~keep].value_counts().to_dict(), "")]
     notes += [
         f"{name}: {count(len(values), 'value')} did not occur in the fit, such as {shortened(repr(values[0]))}; "

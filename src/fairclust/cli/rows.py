@@ -20,6 +20,7 @@ from fairclust.explain import profiles_of
 from fairclust.group_encoding import one_spelling
 from fairclust.messages import nearest, shortened
 from fairclust.tables import Asked, Decision, Preparation, cross, decide, left_out_rows, numbers, read_table
+from fairclust.tables.cells import as_number
 from fairclust.tables.columns import Column
 
 
@@ -242,5 +243,7 @@ def _names(given: Sequence[str], option: str, frame: pd.DataFrame, args: Raw) ->
             hint += "".join(
                 f"; {note}" for note in frame.attrs.get("notes", ()) if "--sheet" in note or "row" in note
             )
+            if any(as_number(of) is not None for of in frame.columns):
+                hint += "; if the first row is data, write the names of the columns above it"
             raise CommandError(f"--{option}: {args.table} has no column {shortened(repr(name))}; {hint}")
     return list(dict.fromkeys(names))

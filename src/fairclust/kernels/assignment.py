@@ -32,14 +32,7 @@ from fairclust.kernels.tiles import (
 
 # The scale of temperatures is at most _MOST_MEDIANS times the median gap, taken over at most _MEDIAN_POINTS points.
 _MOST_MEDIANS, _MEDIAN_POINTS = 30.0, 1 << 15
-# With many clusters, a point has a share of at least _SMALL in few of them, mostly in less than _FEW. Products of
-# smaller shares do not change the curvature noticeably.
-# Vectors of this many shares are skipped at once if all of them are smaller, as most are with a thousand clusters.
-_MANY_CLUSTERS, _SMALL, _FEW, _CHUNK = 64, 1e-6, 32, 32
-# With many clusters, at most so many tiles of a group add to the same products. Otherwise clearing and adding the
-# products would take much of a pass.
-_BUNDLE = 16
-# Tables of costs are read in blocks of this many rows.
+# Points near boundaries are looked for in blocks of this many rows.
 _BLOCK_ROWS = 1 << 14
 # Second moments and sums are first computed for every tile of a block, and then added. A block has as many tiles as fit
 # into this many bytes, but at least _LEAST_TILES.
@@ -126,39 +119,9 @@ def _two_cheapest(lo, hi, a, offset, layout, labels, low, second):  # type: igno
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, forceinline=True)
-def _few_products(s, n, out):  # type: ignore[no-untyped-def]
-    """As `_outer_products`, without entries of s below `_SMALL`; False if a point has more than `_FEW` others."""
-    n_clusters = s.shape[0]
-    zero = s.dtype.type(0)
-    n_kept = np.zeros(n, np.int32)
-    which = np.empty((n, _FEW), np.int32)
-    for k in range(n_clusters):
-        row = s[k]
-        for first in range(0, n, _CHUNK):
-            total = zero
-            for i in range(first, first + _CHUNK):
-                total += row[i]
-            if total < _SMALL:
-                continue
-            for i in range(first, first + _CHUNK):
-                if row[i] >= _SMALL:
-                    if n_kept[i] == _FEW:
-                        return False
-                    which[i, n_kept[i]] = k
-                    n_kept[i] += 1
-    for i in range(n):
-        for k in which[i, : n_kept[i]]:
-            for m in which[i, : n_kept[i]]:
-                out[k, m] += s[k, i] * s[m, i]
-    return True
-
-
-@njit(cache=True, nogil=True, fastmath=FAST, forceinline=True)
 def _outer_products(s, n, out):  # type: ignore[no-untyped-def]
     """Add sum_i s[k, i] s[l, i] to out[k, l], in blocks of 2 x 4 sums, so that a load is used in several products."""
     n_clusters = s.shape[0]
-    if n_clusters >= _MANY_CLUSTERS and _few_products(s, n, out):
-        return
     zero = s.dtype.type(0)
     for k in range(0, n_clusters, 2):
         x0, x1 = s[k], s[min(k + 1, n_clusters - 1)]
@@ -183,11 +146,10 @@ def _outer_products(s, n, out):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, forceinline=True)
-def _soft(lo, hi, a, scale, offset, layout, edges, weight, mass, potential, logsum, products):  # type: ignore[no-untyped-def]
+def _soft(lo, hi, a, scale, offset, layout, weight, mass, potential, logsum, products):  # type: ignore[no-untyped-def]
     """Sums over the softmax rows of every tile, each row times its weight, unless `weight` is None.
 
-    The tiles from ``edges[b]`` to ``edges[b + 1]`` are of one group and have the b-th products. Numba compiles one
-    version for points without weights and one for points with weights.
+    Numba compiles one version for points without weights and one for points with weights.
     """
     n_clusters = a.shape[1]
     zero = a.dtype.type(0)
@@ -199,12 +161,9 @@ def _soft(lo, hi, a, scale, offset, layout, edges, weight, mass, potential, logs
     top = np.empty(TILE, a.dtype)
     total = np.empty(TILE, a.dtype)
     weighted = np.empty(TILE, a.dtype)
-    bundle = lo
     if curved:
         products[lo:hi] = zero
-    for t in range(edges[lo], edges[hi]):
-        if t == edges[bundle + 1]:
-            bundle += 1
+    for t in range(lo, hi):
         n, width = layout.count[t], padded(layout.count[t])
         g = layout.group[t]
         top[:width] = -np.inf
@@ -269,7 +228,7 @@ def _soft(lo, hi, a, scale, offset, layout, edges, weight, mass, potential, logs
                 for i in range(n):
                     z[i] *= weighted[i]
         if curved:
-            _outer_products(s, width, products[bundle])
+            _outer_products(s, width, products[t])
 
 
 @njit(cache=True, nogil=True, fastmath={"contract", "nsz"}, forceinline=True)
@@ -330,62 +289,6 @@ def _argmin(  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _reach(a, prices, layout, labels, most, reach):  # type: ignore[no-untyped-def]
-    """See `Potentials.reach_of`; `reach` is filled with infinity where `most` is positive."""
-    n_clusters = a.shape[1]
-    tile, slot = np.empty(len(labels), np.int64), np.empty(len(labels), np.int64)
-    paid, regret = np.empty(len(labels)), np.empty(len(labels))
-    for j in np.flatnonzero(most):
-        for k in range(n_clusters):
-            n = 0
-            for t in range(len(layout.group)):
-                for i in range(layout.count[t] if layout.group[t] == j else 0):
-                    if labels[layout.order[layout.start[t] + i]] == k:
-                        tile[n], slot[n] = t, i
-                        paid[n] = np.float64(a[t, k, i]) + prices[j, k]
-                        n += 1
-            for other in range(n_clusters if n > most[j] else 0):
-                if other != k:
-                    for i in range(n):
-                        regret[i] = np.float64(a[tile[i], other, slot[i]]) + prices[j, other] - paid[i]
-                    reach[j, k, other] = np.partition(regret[:n], most[j] - 1)[most[j] - 1]
-
-
-@njit(cache=True, nogil=True)
-def _close(a, prices, layout, labels, reach, chosen):  # type: ignore[no-untyped-def]
-    """Mark the places of points that pay at most `reach[group, label, other]` to change to some other cluster."""
-    for t in range(len(layout.group)):
-        j = layout.group[t]
-        for i in range(layout.count[t]):
-            place = layout.start[t] + i
-            k = labels[layout.order[place]]
-            paid = np.float64(a[t, k, i]) + prices[j, k]
-            for other in range(a.shape[1]):
-                if other != k and np.float64(a[t, other, i]) + prices[j, other] - paid <= reach[j, k, other]:
-                    chosen[place] = True
-                    break
-
-
-@njit(cache=True, nogil=True)
-def _set_costs(lo, hi, costs, first, layout, a, row_min):  # type: ignore[no-untyped-def]
-    """Fill in the potentials of tiles from the costs of their points, of which the first has the place `first`."""
-    n_clusters = a.shape[1]
-    for t in range(lo, hi):
-        for i in range(TILE):
-            row_min[t, i] = 0.0
-            for k in range(n_clusters):
-                a[t, k, i] = 0.0
-        for i in range(layout.count[t]):
-            p = layout.start[t] - first + i
-            low = np.float64(costs[p, 0])
-            for k in range(1, n_clusters):
-                low = min(low, np.float64(costs[p, k]))
-            row_min[t, i] = low
-            for k in range(n_clusters):
-                a[t, k, i] = np.float64(costs[p, k]) - low
-
-
-@njit(cache=True, nogil=True)
 def _moments(X, labels, centers, sizes, sums):  # type: ignore[no-untyped-def]
     cost = 0.0
     for p in range(X.shape[0]):
@@ -398,16 +301,6 @@ def _moments(X, labels, centers, sizes, sums):  # type: ignore[no-untyped-def]
                 apart = x - centers[k, f]
                 cost += apart * apart
     return cost
-
-
-def _bundles(group: np.ndarray, most: int) -> np.ndarray:
-    """Cut tiles into runs of at most `most` tiles of one group: the first tile of each run, and the number of tiles."""
-    if most == 1:
-        return np.arange(len(group) + 1)
-    starts = np.flatnonzero(np.diff(group, prepend=-1))
-    ends = np.append(starts[1:], len(group))
-    firsts = [np.arange(start, end, most) for start, end in zip(starts, ends, strict=True)]
-    return np.concatenate([*firsts, [len(group)]]).astype(np.int64)
 
 
 @dataclass
@@ -443,9 +336,13 @@ class Potentials:
         for known in ("group_sizes", "of_distinct_rows"):
             self.__dict__.pop(known, None)
         self.weight = np.zeros((layout.n_tiles, TILE), self.a.dtype)
-        self._tile = np.repeat(np.arange(layout.n_tiles), layout.count)
-        self._slot = np.arange(len(layout.order)) - np.repeat(layout.start, layout.count)
-        self.weight[self._tile, self._slot] = weights[layout.order]
+        self.weight[self._places] = weights[layout.order]
+
+    @cached_property
+    def _places(self) -> tuple[np.ndarray, np.ndarray]:
+        """The tile of each point and its place in the tile, in the order of the layout."""
+        tile = np.repeat(np.arange(self.layout.n_tiles), self.layout.count)
+        return tile, np.arange(len(tile)) - self.layout.start[tile]
 
     @property
     def lists(self) -> Any:
@@ -469,7 +366,7 @@ class Potentials:
         """Number of points of each group, or the sum of their weights."""
         layout = self.layout
         if self.weights is not None:
-            return np.bincount(layout.group[self._tile], self.weights[layout.order], self.n_groups)
+            return np.bincount(layout.group[self._places[0]], self.weights[layout.order], self.n_groups)
         return np.bincount(layout.group, layout.count, self.n_groups)
 
     @property
@@ -492,22 +389,21 @@ class Potentials:
     def set_costs(self, costs: np.ndarray) -> None:
         """Fill in potentials of any kind, shape (n_samples, n_clusters), in the order of the points.
 
-        They are read in blocks of rows and never copied as a whole, so the array may be mapped from a file.
+        They are read tile by tile and never copied as a whole, so the array may be mapped from a file.
         """
         layout = self.layout
-        for tiles in blocks(layout.n_tiles, _BLOCK_ROWS // TILE):
-            of_part = layout.part(tiles)
-            first, last = of_part.start[0], of_part.start[-1] + of_part.count[-1]
-            part = np.asarray(costs[layout.order[first:last]])
-            out = self.a[tiles], self.row_min[tiles]
-            run_over_tiles(_set_costs, of_part.n_tiles, part.size, part, first, of_part, *out)
+        for t, (start, count) in enumerate(zip(layout.start, layout.count, strict=True)):
+            rows = np.asarray(costs[layout.order[start : start + count]], np.float64)
+            least = rows.min(axis=1)
+            self.row_min[t, :count] = least
+            self.a[t, :, :count] = (rows - least[:, None]).T
         if self.weights is None:
             self.row_min_sum = float(self.row_min.sum(dtype=np.float64))
         else:
             self.row_min_sum = self._weighed_minima()
 
     def _weighed_minima(self) -> float:
-        least = self.row_min[self._tile, self._slot].astype(np.float64)
+        least = self.row_min[self._places].astype(np.float64)
         return float(least @ self.weights[self.layout.order])  # type: ignore[index]
 
     def mean_excess(self) -> float:
@@ -536,10 +432,20 @@ class Potentials:
         The shape is (n_groups, n_clusters, n_clusters), for each change from a cluster to another. Where there are
         fewer points it is infinite, and minus infinity for groups of which no points are needed.
         """
-        n_clusters = self.n_clusters
-        reach = np.full((self.n_groups, n_clusters, n_clusters), np.inf)
+        K = self.n_clusters
+        reach = np.full((self.n_groups, K, K), np.inf)
         reach[most == 0] = -np.inf
-        _reach(self.a, prices, self.layout, labels, most, reach)
+        tile, slot = self._places
+        label, of_group = labels[self.layout.order], self.layout.group[tile]
+        for j in np.flatnonzero(most):
+            begin, end = np.searchsorted(of_group, (j, j + 1))
+            for k in range(K):
+                mine = begin + np.flatnonzero(label[begin:end] == k)
+                if len(mine) > most[j]:
+                    reduced = self.a[tile[mine], :, slot[mine]] + prices[j]
+                    regret = reduced - reduced[:, k : k + 1]
+                    reach[j, k] = np.partition(regret, most[j] - 1, axis=0)[most[j] - 1]
+        reach[:, range(K), range(K)] = -np.inf
         return reach
 
     def close(self, prices: np.ndarray, labels: np.ndarray, reach: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -548,12 +454,16 @@ class Potentials:
         `labels` are those of `priced` at these prices. ``reach[g, k, l]`` is the most that a point of group g may pay
         to change from k to l. A point is returned if it can change to some cluster at that cost.
         """
-        layout, chosen = self.layout, np.zeros(self.n_samples, bool)
-        _close(self.a, prices, layout, labels, reach, chosen)
-        place = np.flatnonzero(chosen)
-        tile = np.searchsorted(layout.start, place, side="right") - 1
-        excess = self.a[tile, :, place - layout.start[tile]].astype(np.float64)
-        return layout.order[place], layout.group[tile], excess
+        parts = []
+        tile, slot = self._places
+        for block in blocks(self.n_samples, _BLOCK_ROWS):
+            rows, group = self.layout.order[block], self.layout.group[tile[block]]
+            excess = self.a[tile[block], :, slot[block]].astype(np.float64)
+            reduced, label = excess + prices[group], labels[rows]
+            paid = reduced[np.arange(len(rows)), label]
+            near = (reduced - paid[:, None] <= reach[group, label]).any(axis=1)
+            parts.append((rows[near], group[near], excess[near]))
+        return tuple(map(np.concatenate, zip(*parts, strict=True)))
 
     def _two_cheapest(self, prices: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The cheapest cluster of each point, its potential plus price, and how much more the second cheapest costs.
@@ -624,22 +534,17 @@ class Potentials:
         shifted = (offset - base).astype(dtype)
         # Every tile has its own products, which are added in the order of the tiles. Each block of tiles overwrites the
         # products of the block before.
-        edges = _bundles(layout.group, _BUNDLE if len(moments) and n_clusters >= _MANY_CLUSTERS else 1)
-        most = len(edges) - 1
+        most = layout.n_tiles
         if len(moments):
-            least = _LEAST_TILES if n_clusters < _MANY_CLUSTERS else _LEAST_TILES // _BUNDLE
-            most = min(most, max(least, _PRODUCT_BYTES // (dtype.itemsize * n_clusters**2)))
+            most = min(most, max(_LEAST_TILES, _PRODUCT_BYTES // (dtype.itemsize * n_clusters**2)))
         products = np.empty((most if len(moments) else 0, n_clusters, n_clusters), dtype)
-        for bundles in blocks(len(edges) - 1, max(1, most)):
-            tiles = slice(edges[bundles.start], edges[bundles.stop])
-            a, ends = self.a[tiles], edges[bundles.start : bundles.stop + 1] - tiles.start
+        for tiles in blocks(layout.n_tiles, max(1, most)):
+            a, part = self.a[tiles], layout.part(tiles)
             weight = None if self.weight is None else self.weight[tiles]
             out = mass[tiles], potential[tiles], logsum[tiles], products
-            map_of = dtype.type(scale), shifted
-            run_over_tiles(_soft, len(ends) - 1, a.size, a, *map_of, layout.part(tiles), ends, weight, *out)
+            run_over_tiles(_soft, part.n_tiles, a.size, a, dtype.type(scale), shifted, part, weight, *out)
             if len(moments):
-                first = edges[bundles]
-                add_by_group(products[: len(first)], layout.group[first], moments)
+                add_by_group(products[: part.n_tiles], part.group, moments)
         return self._summed(scale, base, mass, potential, logsum)
 
     def _summed(
@@ -685,9 +590,10 @@ class Potentials:
         run_over_tiles(_argmin, layout.n_tiles, self.entries, *given, layout, *out)
         if self.weights is not None:
             label, weights = labels[layout.order], self.weights[layout.order]
-            cell = layout.group[self._tile] * self.n_clusters + label
+            tile, slot = self._places
+            cell = layout.group[tile] * self.n_clusters + label
             counts = np.bincount(cell, weights, self.n_groups * self.n_clusters)
-            paid = self.a[self._tile, label, self._slot].astype(np.float64)
+            paid = self.a[tile, label, slot].astype(np.float64)
             return labels, counts.reshape(self.n_groups, -1), float(paid @ weights) + self.row_min_sum
         counts = sum_by_group(mass, layout, self.n_groups)
         return labels, counts, float(potential.sum()) + self.row_min_sum

@@ -94,7 +94,6 @@ def _small_loop(  # type: ignore[no-untyped-def]
     """The updates and their passes over the points in one compiled function: mass, clustering term and their number."""
     n_tiles, n_clusters = a.shape[0], a.shape[1]
     n_groups = len(target)
-    edges = np.arange(n_tiles + 1)
     per_tile = np.empty((n_tiles, n_clusters))
     potential, logsums = np.empty(n_tiles), np.empty(n_tiles)
     products = np.empty((0, 0, 0), a.dtype)
@@ -112,7 +111,7 @@ def _small_loop(  # type: ignore[no-untyped-def]
                 if layout.group[i] == j:
                     taken_out += layout.count[i] * base
         sums = per_tile, potential, logsums, products
-        _soft(0, n_tiles, a, a.dtype.type(scale), shifted, layout, edges, None, *sums)
+        _soft(0, n_tiles, a, a.dtype.type(scale), shifted, layout, None, *sums)
         mass[:] = 0.0
         for i in range(n_tiles):
             for k in range(n_clusters):

@@ -18,6 +18,7 @@ import math
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
+from scipy.spatial.distance import cdist
 
 from fairclust.kernels.fast import larger, smaller
 
@@ -36,9 +37,13 @@ def dunn_distances(points: NDArray, codes: NDArray, n_clusters: int) -> tuple[fl
     radii = [np.linalg.norm(of_cluster - of_cluster.mean(axis=0), axis=1) for of_cluster in clusters]
     # Squared distance of the outermost point of each cluster to the one that is farthest from it.
     widths = np.array(
-        [_farthest(of_cluster, far.argmax()) for of_cluster, far in zip(clusters, radii, strict=True)]
+        [
+            cdist(part[[far.argmax()]], part, "sqeuclidean").max()
+            for part, far in zip(clusters, radii, strict=True)
+        ]
     )
-    diameter = widths.max(initial=0.0)
+    # Lowered, because these distances may be rounded in another way than those of the search.
+    diameter = (1 - 1e-9) * widths.max(initial=0.0)
     # The widest cluster comes first. For most of the others the outermost boxes are then enough to rule them out.
     for k in np.argsort(-widths):
         # Two points are at most as far apart as the sum of their distances from the mean.
@@ -163,12 +168,3 @@ def _search(X: NDArray, labels: NDArray | None, best: float) -> float:
                 stack[slot, 0], stack[slot, 1] = i, j
                 size += 1
     return sign * best
-
-
-@njit(cache=True, nogil=True)
-def _farthest(X: NDArray, p: int) -> float:
-    """The largest squared distance of a point to the others."""
-    largest = 0.0
-    for q in range(len(X)):
-        largest = larger(largest, _squared_distance(X, p, q))
-    return largest

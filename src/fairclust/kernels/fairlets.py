@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 
 # Number of times that the box around the data is halved. The cells are numbered with as many bits, which are 16.
 DEPTH = 16
-# Up to this many points, insertion sort is faster than the general sort, which allocates memory.
-_FEW = 24
 # A swap must lower the cost by this fraction, so that rounding errors cannot make the search go round in a circle.
 _LEAST_GAIN = 1e-9
 
@@ -29,12 +27,6 @@ def grid_cells(X: NDArray[Any], origin: NDArray[Any], side: float) -> NDArray[np
 
 
 @njit(cache=True, nogil=True)
-def _take(points, lo, hi, fairlet, number):  # type: ignore[no-untyped-def]
-    for i in range(lo, hi):
-        fairlet[points[i]] = number
-
-
-@njit(cache=True, nogil=True)
 def _split(reds, blues, p, q, fairlet, number):  # type: ignore[no-untyped-def]
     """Cut a balanced set into fairlets of at most p + q points, in the order of the lists.
 
@@ -44,16 +36,16 @@ def _split(reds, blues, p, q, fairlet, number):  # type: ignore[no-untyped-def]
         reds, blues = blues, reds
     i, j = 0, 0
     while len(reds) - i >= q and len(blues) - j >= p and (len(reds) - i) - (len(blues) - j) >= q - p:
-        _take(reds, i, i + q, fairlet, number)
-        _take(blues, j, j + p, fairlet, number)
+        fairlet[reds[i : i + q]] = number
+        fairlet[blues[j : j + p]] = number
         i, j, number = i + q, j + p, number + 1
     # Either fewer than p blues are left, or the reds are less than q - p more than the blues, or fewer than q reds are
     # left. One fairlet takes the difference.
     excess = (len(reds) - i) - (len(blues) - j)
     if excess > 0:
         few = min(p, len(blues) - j)
-        _take(reds, i, i + excess + few, fairlet, number)
-        _take(blues, j, j + few, fairlet, number)
+        fairlet[reds[i : i + excess + few]] = number
+        fairlet[blues[j : j + few]] = number
         i, j, number = i + excess + few, j + few, number + 1
     while i < len(reds):
         fairlet[reds[i]] = fairlet[blues[j]] = number
@@ -118,17 +110,9 @@ def _sort_by_cell(points, cells, is_blue, level, keys):  # type: ignore[no-untyp
         for f in range(n_features):
             code = code * base + np.uint64((cells[points[i], f] >> bit) & np.uint16(1))
         keys[i] = code * np.uint64(2) + np.uint64(is_blue[points[i]])
-    if len(points) <= _FEW:
-        for i in range(1, len(points)):
-            key, point, j = keys[i], points[i], i
-            while j > 0 and keys[j - 1] > key:
-                keys[j], points[j] = keys[j - 1], points[j - 1]
-                j -= 1
-            keys[j], points[j] = key, point
-    else:
-        order = np.argsort(keys, kind="mergesort")
-        keys[:] = keys[order]
-        points[:] = points[order]
+    order = np.argsort(keys, kind="mergesort")
+    keys[:] = keys[order]
+    points[:] = points[order]
 
 
 @njit(cache=True, nogil=True)

@@ -24,7 +24,6 @@ from fairclust.kernels.tiles import (
     blocks,
     distinct_rows,
     make_layout,
-    most_tiles,
     pack_points,
     run_over_tiles,
     sum_by_group,
@@ -53,7 +52,8 @@ class TileRoom:
     def __init__(
         self, n_points: int, n_groups: int, n_features: int, n_clusters: int, dtype: DTypeLike
     ) -> None:
-        n_tiles = most_tiles(n_points, n_groups)
+        # The last tile of every group may be partly empty.
+        n_tiles = n_points // TILE + n_groups
         self.packed = zero_tiles(n_tiles, n_features, dtype)
         self.a = zero_tiles(n_tiles, n_clusters, dtype)
         self.row_min = np.zeros((n_tiles, TILE), dtype)
@@ -124,7 +124,7 @@ class TiledPoints(Potentials):
         some = slice(None, None, -(-self.n_samples // _SOME_ROWS))
         if len(distinct_rows(self.X[some], groups[some])[0]) > (1 - _FEW_EQUAL) * len(groups[some]):
             return None
-        first, counts = distinct_rows(self.X, groups)
+        first, _, counts = distinct_rows(self.X, groups)
         mean = self.n_samples / len(first)
         if mean < _MANY_EQUAL or len(first) < _LEAST_POINTS * self.n_clusters:
             return None

@@ -49,39 +49,24 @@ class TileLayout(NamedTuple):
         return TileLayout(self.order, self.group[tiles], self.start[tiles], self.count[tiles])
 
 
-def most_tiles(n_points: int, n_groups: int) -> int:
-    """The largest number of tiles of so many points: the last tile of every group may be partly empty."""
-    return n_points // TILE + n_groups
-
-
 @numba.njit(cache=True, nogil=True)
-def _lay_out(groups, n_groups, order, group, start, count):  # type: ignore[no-untyped-def]
-    """Fill in the layout and return the number of tiles."""
-    sizes = np.zeros(n_groups, np.int64)
+def _sort_by_group(groups, place, order):  # type: ignore[no-untyped-def]
+    """Fill in the points in the order of their groups, stable; `place` holds where each group begins."""
     for p in range(len(groups)):
-        sizes[groups[p]] += 1
-    place = np.zeros(n_groups, np.int64)
-    n_tiles = first = 0
-    for j in range(n_groups):
-        place[j] = first
-        for done in range(0, sizes[j], TILE):
-            group[n_tiles] = j
-            start[n_tiles] = first + done
-            count[n_tiles] = min(TILE, sizes[j] - done)
-            n_tiles += 1
-        first += sizes[j]
-    for p in range(len(groups)):
-        j = groups[p]
-        order[place[j]] = p
-        place[j] += 1
-    return n_tiles
+        order[place[groups[p]]] = p
+        place[groups[p]] += 1
 
 
 def make_layout(groups: np.ndarray, n_groups: int) -> TileLayout:
     """Sort points by their group code and cut each group, which may be empty, into tiles."""
-    order, tiles = np.empty(len(groups), np.int64), np.empty((3, most_tiles(len(groups), n_groups)), np.int64)
-    n_tiles = _lay_out(groups, n_groups, order, *tiles)
-    return TileLayout(order, *tiles[:, :n_tiles])
+    sizes = np.bincount(groups, minlength=n_groups)
+    n_tiles = -(-sizes // TILE)
+    group = np.repeat(np.arange(n_groups), n_tiles)
+    place, order = np.cumsum(sizes) - sizes, np.empty(len(groups), np.int64)
+    done = TILE * (np.arange(len(group)) - (np.cumsum(n_tiles) - n_tiles)[group])
+    start, count = place[group] + done, np.minimum(TILE, sizes[group] - done)
+    _sort_by_group(groups, place, order)
+    return TileLayout(order, group, start, count)
 
 
 @numba.njit(cache=True, nogil=True)
@@ -95,17 +80,16 @@ def blocks(n: int, size: int) -> list[slice]:
     return [slice(begin, min(n, begin + size)) for begin in range(0, n, size)]
 
 
-def distinct_rows(rows: np.ndarray, groups: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The first row of each kind, and the number of rows of this kind. Rows of a kind are equal and of one group.
+def distinct_rows(rows: np.ndarray, groups: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The first row of each kind, the kind of each row, and the number of rows of each kind.
 
-    Numbers of an integer type must not be negative.
+    Rows of a kind are equal and of one group. Numbers of an integer type must not be negative.
     """
     key = groups.astype(np.int64)
     for column in rows.T:
         codes = column if column.dtype.kind in "iu" else np.unique(column, return_inverse=True)[1]
         key = np.unique(key, return_inverse=True)[1] * (int(codes.max(initial=0)) + 1) + codes
-    _, first, counts = np.unique(key, return_index=True, return_counts=True)
-    return first, counts
+    return np.unique(key, return_index=True, return_inverse=True, return_counts=True)[1:]
 
 
 def zero_tiles(n_tiles: int, n_rows: int, dtype: DTypeLike) -> np.ndarray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,14 +17,13 @@ from fairclust.chunks.rows import ChunkedRows
 from fairclust.chunks.sources import ChunkError
 from fairclust.chunks.table import ChunkTable, comes_in_chunks, open_chunks
 from fairclust.frame import Frame
-from fairclust.group_encoding import SensitiveColumn, check_same_order, encode_groups, split_columns
+from fairclust.group_encoding import check_same_order, encode_groups, split_columns
 from fairclust.kernels.listed import ListedPoints
 from fairclust.kernels.points import DTYPES, TiledPoints, worth_listing
 from fairclust.metrics.centers import squared_distances_to_centers
-from fairclust.sensitive import Sensitive, new_groups
+from fairclust.sensitive import new_groups
 from fairclust.solvers.alternation import Prototypes, mean_centers, medoid_centers
 from fairclust.solvers.points import MeasuredPoints
-from fairclust.stored import Stored
 
 
 class PrototypeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FairClusterer):
@@ -170,48 +170,14 @@ class PrototypeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Fair
             return np.zeros(n_samples, np.int32), self._prices
         return new_groups(columns, cells, self._prices, self._column_prices, sensitive_features, n_samples)
 
-    def _stored(self) -> dict[str, Any]:
-        """What `predict` needs, for a file; `_take_stored` sets it."""
-        content = {
-            "precision": self._precision,
-            **self._frame.stored(),
-            "groups": self.groups_.tolist(),
-            "shift": self._shift.tolist(),
-            "centers": self._centers.tolist(),
-            "prices": self._prices.tolist(),
-            "scale": float(self.scale_),
-        }
+    def _saved(self) -> dict[str, Any]:
+        """The attributes that `predict` needs, for a file, which has nothing of single rows."""
+        names = ["n_clusters", "n_features_in_", "precision", "groups_", "scale_", "_frame", "_shift"]
+        names += ["_centers", "_prices", "_column_prices"]
+        found = {name: getattr(self, name) for name in names if hasattr(self, name)}
         if self._sensitive is not None:
-            content["columns"] = [column.stored() for column in self._sensitive.columns]
-            content["cells"] = self._sensitive.cells.tolist()
-            for column, prices in zip(
-                content["columns"], self._column_prices, strict=bool(self._column_prices)
-            ):
-                column["prices"] = prices.tolist()
-        return content
-
-    def _take_stored(self, stored: Stored, n_features: int) -> None:
-        """Set what `predict` needs from a file that may be damaged: every shape is checked."""
-        self.precision = stored.text("precision", DTYPES)
-        self.n_features_in_ = n_features
-        self._frame = Frame.from_stored(stored, n_features)
-        self.groups_ = stored.names("groups")
-        self._shift = stored.array("shift", n_features)
-        self._centers = stored.array("centers", None, n_features)
-        self.n_clusters = len(self._centers)
-        shape = len(self.groups_), self.n_clusters
-        self._prices = stored.array("prices", *shape)
-        self.scale_ = stored.number("scale")
-        if stored.has("columns"):
-            parts = stored.parts("columns")
-            columns = tuple(map(SensitiveColumn.from_stored, parts))
-            cells = stored.array("cells", len(self.groups_), len(columns)).astype(int)
-            self._sensitive = Sensitive(columns, np.empty(0, np.int32), cells)
-            self._column_prices = [
-                part.array("prices", len(column.values), self.n_clusters)
-                for part, column in zip(parts, columns, strict=True)
-                if all(content.has("prices") for content in parts)
-            ]
+            found["_sensitive"] = replace(self._sensitive, codes=np.empty(0, np.int32))
+        return found
 
     def fit_transform(
         self, X: Any, y: Any = None, *, sensitive_features: Any = None, **weights: Any

@@ -13,29 +13,25 @@ from scipy.spatial.distance import cdist
 from sklearn.utils import check_random_state
 
 from fairclust.base import FairClusterer, record
+from fairclust.kernels.tiles import distinct_rows
 from fairclust.methods.programs.fair_lp import bound_violation
 from fairclust.metrics import contingency
 from fairclust.solvers.programs import Program, sums
-
-# A key has 63 bits, so keys are numbered again after this many columns.
-_COLUMNS = 40
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class FairKCenter(FairClusterer):
     """K-center in which every cluster keeps bounds on its group shares, with the smallest radius for given centres.
 
-    Centres are rows, each as far as possible from those chosen before (Gonzalez 1985). In every cluster the share of
-    group j must lie between ``mu_j (1 - tolerance)`` and ``mu_j / (1 - tolerance)``, mu_j being the group's share of
-    the data. A linear program finds the smallest radius within which fractions of points can be assigned within these
-    bounds, and its solution is rounded to whole points.
+    The first centre is a random row, and each other centre the row that is farthest from those before it (Gonzalez
+    1985). In every cluster the share of group j must lie between ``mu_j (1 - tolerance)`` and ``mu_j / (1 -
+    tolerance)``, mu_j being the group's share of the data. A linear program finds the smallest radius within which
+    fractions of points can be assigned within these bounds, and its solution is rounded to whole points.
 
     Parameters
     ----------
     tolerance : float, default=0.2
         In [0, 1), as in `BeraFairKMeans`.
-    n_init : int, default=1
-        Number of starts, each from a row drawn at random. The one with the smallest radius is kept.
 
     Attributes
     ----------
@@ -73,33 +69,26 @@ class FairKCenter(FairClusterer):
     """
 
     tolerance: float = 0.2
-    n_init: int = 1
     random_state: Any = None
 
     def _fit(self, X: np.ndarray, codes: np.ndarray) -> None:
+        begin = perf_counter()
         rng = check_random_state(self.random_state)
+        self.center_indices_ = _farthest_first(X, self.n_clusters, int(rng.randint(len(X))))
+        self.cluster_centers_ = X[self.center_indices_].astype(np.float64)
+        distances = cdist(X, X[self.center_indices_])
+        self.plain_radius_ = float(distances.min(axis=1).max())
         shares = np.bincount(codes) / len(codes)
         lower, upper = shares * (1 - self.tolerance), shares / (1 - self.tolerance)
-        self.history_: list[dict[str, float]] = []
-        best = np.inf
-        for step in range(1, self.n_init + 1):
-            begin = perf_counter()
-            rows = _farthest_first(X, self.n_clusters, int(rng.randint(len(X))))
-            distances = cdist(X, X[rows])
-            labels, radius = least_radius_assignment(distances, codes, lower=lower, upper=upper)
-            table = contingency(labels, codes, self.n_clusters)
-            violation = float(bound_violation(table, table.sum(axis=0), lower, upper).max())
-            self.history_.append(record(step, begin, radius, radius, violation))
-            if radius < best:
-                best = self.radius_ = radius
-                self.labels_, self.center_indices_, self.violation_ = labels, rows, violation
-                self.plain_radius_ = float(distances.min(axis=1).max())
-        self.cluster_centers_ = X[self.center_indices_].astype(np.float64)
-        self.n_iter_ = self.n_init
+        self.labels_, self.radius_ = least_radius_assignment(distances, codes, lower=lower, upper=upper)
+        table = contingency(self.labels_, codes, self.n_clusters)
+        self.violation_ = float(bound_violation(table, table.sum(axis=0), lower, upper).max())
+        self.n_iter_ = 1
+        self.history_ = [record(1, begin, self.radius_, self.radius_, self.violation_)]
         if n_empty := self.n_clusters - len(np.unique(self.labels_)):
             self._complain(
                 f"{n_empty} of {self.n_clusters} clusters have no rows, because no rows near their centres have the "
-                "shares that the bounds require: raise tolerance or n_init, or take fewer clusters"
+                "shares that the bounds require: raise tolerance, take fewer clusters or another random_state"
             )
 
 
@@ -109,9 +98,8 @@ class _Kinds(NamedTuple):
     of_point: np.ndarray  # (n_samples,)
     sizes: np.ndarray  # (n_kinds,)
     groups: np.ndarray  # (n_kinds,)
-    # (n_pairs,). Pairs of a kind and a cluster that its points can go to. These are the variables of the linear
-    # programs.
-    kind: np.ndarray
+    # The variables of the programs are the pairs of a kind and a cluster that its points can go to.
+    kind: np.ndarray  # (n_pairs,)
     cluster: np.ndarray  # (n_pairs,)
     costs: np.ndarray  # (n_pairs,); mean distance of the kind's points to the centre, see `_kinds`
 
@@ -155,28 +143,21 @@ def least_radius_assignment(
 
 
 def _kinds(distances: np.ndarray, codes: np.ndarray, radius: float) -> _Kinds:
-    keys = codes.astype(np.int64)
-    for k, column in enumerate(distances.T):
-        if k and k % _COLUMNS == 0:
-            keys = np.unique(keys, return_inverse=True)[1].astype(np.int64)
-        keys = 2 * keys + (column <= radius)
-    _, first, of_point, sizes = np.unique(keys, return_index=True, return_inverse=True, return_counts=True)
+    first, of_point, sizes = distinct_rows(np.packbits(distances <= radius, axis=1), codes)
     kind, cluster = (distances[first] <= radius).nonzero()
-    totals = np.stack([np.bincount(of_point, weights=column) for column in distances.T], axis=1)
-    means = (totals / sizes[:, None])[kind, cluster]
+    means = (sums(of_point, len(sizes)) @ distances / sizes[:, None])[kind, cluster]
     # HiGHS fails if the costs are very large.
     return _Kinds(of_point, sizes, codes[first], kind, cluster, means / (means.max(initial=0.0) or 1.0))
 
 
 def _fractions(kinds: _Kinds, costs: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray | None:
     """The cheapest fractional assignment within the bounds and the radius; None if there is none."""
-    clusters = sums(kinds.cluster, int(kinds.cluster.max()) + 1)
+    clusters, groups = sums(kinds.cluster, int(kinds.cluster.max()) + 1), kinds.groups[kinds.kind]
     program = Program()
     program.variables("points", costs)
     for j in range(len(lower)):
-        inside = clusters @ sparse.diags_array((kinds.groups[kinds.kind] == j).astype(float))
-        program.rows(-np.inf, 0, points=lower[j] * clusters - inside)
-        program.rows(-np.inf, 0, points=inside - upper[j] * clusters)
+        program.rows(-np.inf, 0, points=clusters.multiply(lower[j] - (groups == j)))
+        program.rows(-np.inf, 0, points=clusters.multiply((groups == j) - upper[j]))
     return _solved(program, kinds)
 
 

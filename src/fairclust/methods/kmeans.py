@@ -13,12 +13,10 @@ from sklearn.utils import check_random_state
 
 from fairclust.base import initial_centers, record
 from fairclust.chunks.rows import ChunkedRows
-from fairclust.frame import Frame
 from fairclust.methods._prototypes import PrototypeClusterer
 from fairclust.solvers.alternation import Alternation, Prototypes, alternate, judge_fall, plain_step
 from fairclust.solvers.lloyd import Lloyd
 from fairclust.solvers.search import plain_run, plain_search
-from fairclust.stored import Stored
 
 # A run of the search ends when a step lowers the cost by no more than this fraction. `PriceFairKMeans` has it as `tol`.
 _TOL = 1e-5
@@ -71,16 +69,16 @@ class KMeans(PrototypeClusterer):
     def _fit(self, X: np.ndarray, codes: np.ndarray) -> None:
         begin = perf_counter()
         effort = {"max_iter": self.max_iter, "tol": self.tol, "verbose": self.verbose}
-        self._model = Lloyd.started_as(self, **effort, random_state=self.random_state)
+        model = Lloyd.started_as(self, **effort, random_state=self.random_state)
         if self._searches:
-            self._model.set_params(init=self._searched(X), n_init=1)
-        self._model.fit(X)
-        if self._model.n_iter_ == self.max_iter:
+            model.set_params(init=self._searched(X), n_init=1)
+        model.fit(X)
+        if model.n_iter_ == self.max_iter:
             self._complain_of_moving()
-        self.labels_ = self._model.labels_
-        self.cluster_centers_ = self._model.cluster_centers_
+        self.labels_ = model.labels_
+        self.cluster_centers_ = self._centers = model.cluster_centers_
         self.inertia_ = self._paid(X, self.labels_, self.cluster_centers_)
-        self.n_iter_ = int(self._model.n_iter_)
+        self.n_iter_ = int(model.n_iter_)
         # scikit-learn does not record its steps, so the history has one record, of the last step.
         self.history_ = [record(self.n_iter_, begin, self.inertia_, self.inertia_, 0.0)]
 
@@ -96,8 +94,7 @@ class KMeans(PrototypeClusterer):
         alternation = Alternation(plain_step, self._update, partial(judge_fall, tol=self.tol))
         known, (n_rows, *more) = rows.known, rows.samples
         self._frame = self._frame._replace(origin=rows.points.shift)
-        # This computes the first centres, and `_model`, which `predict` uses. In the end the model gets the centres of
-        # all rows.
+        # This computes the first centres.
         self._fit(self._frame.into(known.X[:n_rows]), known.codes[:n_rows])
         prototypes = Prototypes(self._frame.out_of(self.cluster_centers_.astype(np.float64)))
         for n_rows in more:
@@ -107,7 +104,7 @@ class KMeans(PrototypeClusterer):
         run = alternate(alternation, rows.points, prototypes, max_iter=self.max_iter, verbose=self.verbose)
         self.labels_, self.inertia_ = run.last.labels, run.last.clustering
         self.cluster_centers_ = self._frame.into(run.prototypes.centers)
-        self._model.cluster_centers_ = self.cluster_centers_.astype(known.X.dtype)
+        self._centers = self.cluster_centers_.astype(known.X.dtype)
         self.n_iter_, self.history_ = run.n_steps, run.history
 
     def predict(self, X: Any, sensitive_features: Any = None) -> np.ndarray:
@@ -125,17 +122,7 @@ class KMeans(PrototypeClusterer):
         X = self._new_rows(X)
         rows = self._frame.into(X)
         # scikit-learn needs rows and centres of one type.
-        return self._model.predict(rows.astype(self._model.cluster_centers_.dtype, copy=False))
-
-    def _stored(self) -> dict[str, Any]:
-        """What `predict` needs, for a file; `_take_stored` sets it."""
-        return self._frame.stored() | {"centers": self._model.cluster_centers_.tolist()}
-
-    def _take_stored(self, stored: Stored, n_features: int) -> None:
-        self.n_features_in_, self._frame = n_features, Frame.from_stored(stored, n_features)
-        self.cluster_centers_ = stored.array("centers", None, n_features)
-        self.n_clusters = len(self.cluster_centers_)
-        self._model = _nearest(self.cluster_centers_)
+        return _nearest(self._centers).predict(rows.astype(self._centers.dtype, copy=False))
 
 
 def _nearest(centers: np.ndarray) -> Lloyd:

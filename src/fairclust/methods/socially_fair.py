@@ -10,17 +10,17 @@ number of points, therefore finds the centres, and the dual value is a lower bou
 from __future__ import annotations
 
 from dataclasses import dataclass
-from time import perf_counter
+from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize
 from sklearn.utils import check_random_state
 
-from fairclust.base import initial_centers, record
+from fairclust.base import initial_centers
 from fairclust.kernels.points import TiledPoints
 from fairclust.methods._prototypes import PrototypeClusterer
-from fairclust.solvers.alternation import Prototypes
+from fairclust.solvers.alternation import Alternation, Prototypes, Run, Step, alternate, judge_fall
 
 # Costs with a smaller relative difference than this differ by rounding errors of the search only.
 _ALIKE = 1e-9
@@ -85,10 +85,7 @@ class SociallyFairKMeans(PrototypeClusterer):
     [1.25, 1.25]
     """
 
-    __metadata_request__fit: ClassVar[dict[str, bool | None]] = {
-        "sensitive_features": True,
-        "sample_weight": None,
-    }
+    __metadata_request__fit: ClassVar[dict[str, bool | None]] = {"sample_weight": None}
     takes_weights = True
     init: Any = "k-means++"
     n_init: int = 10
@@ -100,59 +97,40 @@ class SociallyFairKMeans(PrototypeClusterer):
     def _fit(self, X: np.ndarray, codes: np.ndarray, weights: np.ndarray | None = None) -> None:
         rng = check_random_state(self.random_state)
         points = self._points(X, codes)
-        starts = self.n_init if isinstance(self.init, str) else 1
         weights = np.ones(len(X)) if weights is None else weights
-        runs = [
-            self._run(points, codes, initial_centers(X, self.n_clusters, self._framed_init(), rng), weights)
-            for _ in range(starts)
-        ]
-        best = runs[0]
-        for run in runs[1:]:
+        best: Run | None = None
+        for _ in range(self.n_init if isinstance(self.init, str) else 1):
+            start = initial_centers(X, self.n_clusters, self._framed_init(), rng)
+            run = self._run(points, codes, start, weights)
             # Starts with the same result differ by rounding errors, which must not choose between them.
-            if run.group_costs.max() < best.group_costs.max() * (1 - _ALIKE):
+            if best is None or run.last.objective < best.last.objective * (1 - _ALIKE):
                 best = run
-        self.labels_, self.group_costs_, self.history_ = best.labels, best.group_costs, best.history
-        self.weights_ = best.fair.weights
-        worst = float(best.fair.costs.max())
-        self.gap_ = max(0.0, 1 - best.fair.lower_bound / worst) if worst > 0 else 0.0
-        self.n_iter_ = len(best.history)
-        self._keep(points, Prototypes(best.centers), np.zeros((len(self.groups_), self.n_clusters)))
+        assert best is not None
+        self.labels_, self.history_, self.n_iter_ = best.last.labels, best.history, len(best.history)
+        self.group_costs_, self.weights_, self.gap_ = best.last.state
+        self._keep(points, best.prototypes, best.last.offset)
 
-    def _run(self, points: TiledPoints, codes: np.ndarray, centers: np.ndarray, weights: np.ndarray) -> _Run:
-        nothing = np.zeros((points.n_groups, self.n_clusters))
+    def _run(self, points: TiledPoints, codes: np.ndarray, start: np.ndarray, weights: np.ndarray) -> Run:
         centred, masses = points.X - points.shift, np.bincount(codes, weights)
-        of_groups = np.full(points.n_groups, 1 / points.n_groups)
-        history: list[dict[str, float]] = []
-        kept: _Run | None = None
-        for step in range(1, self.max_iter + 1):
-            begin = perf_counter()
-            points.measure(centers)
-            labels = points.hard(1.0, nothing)[0]
+        nothing = np.zeros((points.n_groups, self.n_clusters))
+        centers, of_groups = start, np.full(points.n_groups, 1 / points.n_groups)
+
+        def assign(points: TiledPoints, last: Step | None) -> Step | None:
+            nonlocal centers, of_groups
+            labels, counts, _ = points.hard(1.0, nothing)
             moments = group_moments(centred, codes, labels, self.n_clusters, weights)
             costs = moments.costs(centers - points.shift)
             worst = float(costs.max())
-            last = np.inf if kept is None else float(kept.group_costs.max())
-            if kept is not None and worst > last:
+            if last is not None and worst > last.objective:
                 # Rounding errors of the new centres can make the last step a little worse than the one before.
-                break
-            fair = fair_centers(moments, centers - points.shift, of_groups)
-            of_groups = fair.weights
-            mean = float(masses @ costs / masses.sum())
-            history.append(record(step, begin, worst, mean, worst - float(costs.min())))
-            kept = _Run(labels, centers, costs, fair, history)
-            if last - worst <= self.tol * worst:
-                break
-            centers = fair.centers + points.shift
-        assert kept is not None
-        return kept
+                return None
+            fairer, of_groups, gap = fair_centers(moments, centers - points.shift, of_groups)
+            centers = fairer + points.shift
+            mean, apart = float(masses @ costs / masses.sum()), worst - float(costs.min())
+            return Step(labels, counts, 1.0, nothing, worst, mean, apart, 0, state=(costs, of_groups, gap))
 
-
-class _Run(NamedTuple):
-    labels: np.ndarray
-    centers: np.ndarray
-    group_costs: np.ndarray
-    fair: FairCenters
-    history: list[dict[str, float]]
+        alternation = Alternation(assign, lambda *_: Prototypes(centers), partial(judge_fall, tol=self.tol))
+        return alternate(alternation, points, Prototypes(start), max_iter=self.max_iter)
 
 
 class GroupMoments(NamedTuple):
@@ -175,15 +153,6 @@ class GroupMoments(NamedTuple):
         return np.where(total[:, None] > 0, sums / np.where(total > 0, total, 1.0)[:, None], old)
 
 
-class FairCenters(NamedTuple):
-    """Centres, the cost of each group, a lower bound on the highest cost of a group, and the weights of the groups."""
-
-    centers: np.ndarray
-    costs: np.ndarray
-    lower_bound: float
-    weights: np.ndarray
-
-
 def group_moments(
     X: np.ndarray, codes: np.ndarray, labels: np.ndarray, n_clusters: int, weights: np.ndarray
 ) -> GroupMoments:
@@ -198,10 +167,13 @@ def group_moments(
     return GroupMoments(shares, means.reshape(*shares.shape, -1), rest / of_group)
 
 
-def fair_centers(moments: GroupMoments, old: np.ndarray, start: np.ndarray) -> FairCenters:
-    """Centres that minimise the cost of the group with the highest cost; empty clusters keep those of `old`.
+def fair_centers(
+    moments: GroupMoments, old: np.ndarray, start: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """Centres that minimise the highest cost of a group, the weights of the groups, and the relative duality gap.
 
-    The dual is maximised over the simplex by sequential quadratic programming, from near the weights `start`.
+    The dual is maximised over the simplex by sequential quadratic programming, from near the weights `start`. Empty
+    clusters keep the centres of `old`.
     """
     n_groups = len(start)
     scale = max(float(moments.costs(moments.best_for(np.ones(n_groups), old)).max()), 1e-300)
@@ -223,4 +195,5 @@ def fair_centers(moments: GroupMoments, old: np.ndarray, start: np.ndarray) -> F
     weights /= weights.sum()
     centers = moments.best_for(weights, old)
     costs = moments.costs(centers)
-    return FairCenters(centers, costs, float(weights @ costs), weights)
+    worst = float(costs.max())
+    return centers, weights, max(0.0, 1 - float(weights @ costs) / worst) if worst > 0 else 0.0

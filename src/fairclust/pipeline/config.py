@@ -132,10 +132,6 @@ class GraphSpec(Spec):
 class ReportSpec(Spec):
     """What the report contains in addition to the papers' tables and figures."""
 
-    overview: bool = True
-    """Whether to make the table of every method and data set."""
-    fairness_error: float = Field(default=0.05, ge=0)
-    """The fairness error that the overview's settings must reach."""
     fronts: Annotated[Names, AfterValidator(_check_metrics)] = Field(
         default_factory=lambda: ["balance", "delta", "fairness_error", "fairness_ratio"],
         description="Fairness metrics of the fronts, one figure per data set, one panel per metric; empty: no fronts.",
@@ -143,7 +139,7 @@ class ReportSpec(Spec):
     formats: Annotated[list[Literal["png", "pdf", "svg"]], AfterValidator(_check_unique)] = Field(
         default=["png", "pdf"], min_length=1
     )
-    html: bool = Field(default=True, description="Whether to write report/index.html and report.zip.")
+    html: bool = Field(default=True, description="Whether to write report/index.html.")
 
 
 class Config(Catalogue):

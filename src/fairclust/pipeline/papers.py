@@ -7,6 +7,7 @@ first, and the configuration shares them.
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -14,6 +15,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, StrictInt, Validati
 
 from fairclust.datasets.spec import Spec
 from fairclust.messages import UserError, nearest
+from fairclust.pipeline.columns import COLUMNS
 from fairclust.pipeline.grids import canonical_json
 
 
@@ -59,26 +61,34 @@ Seeds = (
 )
 
 
-def names_of(section: str) -> AfterValidator:
-    """A check that names are entries of a section of the configuration, which is the context of the validation.
+def _check_known(names: Any, known: Collection[str]) -> Any:
+    foreign = [name for name in ([names] if isinstance(names, str) else names) if name not in known]
+    if foreign:
+        raise ValueError("\n".join(f"there is no {name!r}; {nearest(name, known)}" for name in foreign))
+    return names
+
+
+def names_of(section: str, *others: str) -> AfterValidator:
+    """A check that names are others, or entries of a section of the configuration: the context of the validation.
 
     Without a context, as in the script of a job, every name is accepted.
     """
 
     def check(names: Any, info: ValidationInfo) -> Any:
-        if info.context is not None and names is not None:
-            known = info.context[section]
-            foreign = [name for name in ([names] if isinstance(names, str) else names) if name not in known]
-            if foreign:
-                raise ValueError(
-                    "\n".join(f"there is no {name!r}; {nearest(name, known)}" for name in foreign)
-                )
-        return names
+        if info.context is None or names is None:
+            return names
+        return _check_known(names, [*others, *info.context[section]])
 
     return AfterValidator(check)
 
 
+def one_of(*known: str) -> AfterValidator:
+    """A check that a name, or each of several, is among the known ones."""
+    return AfterValidator(lambda names: _check_known(names, known))
+
+
 Names = Annotated[list[str], AfterValidator(_check_unique)]
+Metrics = Annotated[Names, one_of(*COLUMNS)]
 OneOrMore = BeforeValidator(lambda value: [value] if isinstance(value, str) else value or [])
 Datasets = Annotated[Names, names_of("datasets")]
 Methods = Annotated[Names, names_of("methods")]
@@ -126,8 +136,9 @@ class ExperimentSpec(Spec):
 class MatchSpec(Spec):
     """How a setting is chosen if the paper does not publish it: the first one in `order` that is fair enough."""
 
-    fairness: str = Field(description="The metric that must reach what the paper reports for the row.")
-    order: str = "lam"
+    fairness: Annotated[str, one_of(*COLUMNS)]
+    """The metric that must reach what the paper reports for the row."""
+    order: Annotated[str, one_of("lam", *COLUMNS)] = "lam"
     """Which setting comes first: 'lam' (the smallest) or the name of a metric (the best value)."""
     table: str = ""
     """Number of the table that reports the fairness metric; empty: this one."""
@@ -140,8 +151,8 @@ class ReasonSpec(Spec):
     a command nor the paper itself shows is a conjecture.
     """
 
-    dataset: str = Any_
-    method: str = Any_
+    dataset: Annotated[str, names_of("datasets", Any_)] = Any_
+    method: Annotated[str, names_of("methods", Any_, "data")] = Any_
     metric: str = Any_
     kind: Literal["deviation", "not_comparable", "impossible"] = Field(
         default="deviation",
@@ -204,28 +215,36 @@ class TableSpec(Spec):
     title: str
     layout: LayoutSpec | None = None
     """How the paper prints the table; none: a row for each method and data set, a column for each metric."""
-    own: str = ""
+    own: Annotated[str, names_of("methods")] = ""
     """The paper's own method: relative times are in units of its time."""
-    settings: dict[str, dict[str, Plain]] = Field(default_factory=dict)
+    settings: Annotated[dict[str, dict[str, Plain]], names_of("methods")] = Field(default_factory=dict)
     """Method to the parameters that the paper publishes for it; {} if the method has none to choose."""
     match: MatchSpec | None = None
     """How other settings are chosen; none: lowest objective."""
     ours: Methods = Field(default_factory=list, description="Methods of this project, in rows of their own.")
     stand_ins: dict[str, Datasets] = Field(default_factory=dict)
     """Data set of the paper to the data sets that replace it."""
-    variants: dict[str, Methods] = Field(default_factory=dict)
+    variants: Annotated[dict[str, Methods], names_of("methods")] = Field(default_factory=dict)
     """Method of the paper to other readings of it (start, iterate), in rows that do not count."""
-    control: str = ""
+    control: Annotated[str, names_of("methods")] = ""
     """A plain method: rows that it passes as well say nothing about a fair one."""
-    beside: Names = Field(default_factory=list, description="Metrics shown without reported values.")
+    beside: Metrics = Field(default_factory=list, description="Metrics shown without reported values.")
     remarks: tuple[str, ...] = Field(default=(), description="Sentences below the table.")
     reasons: tuple[ReasonSpec, ...] = ()
+
+
+_NEEDS = {
+    **{"front": ("x", "y"), "along_lam": ("y",), "lines": ("x", "y")},
+    **dict.fromkeys(("steps", "clusters", "group_shares"), ()),
+}
+"""The plots of `report.figures`, and which axes a figure must name for them."""
+_AXES = (*COLUMNS, "lam", "step", "n_clusters", "n_rows")
 
 
 class FigureSpec(Spec):
     """A figure: a panel for each data set (and K) unless the plot joins them."""
 
-    plot: str = Field(description="Name of a plot in fairclust.report.figures, see config/README.md.")
+    plot: Annotated[str, one_of(*_NEEDS)] = Field(description="See config/README.md.")
     title: str
     datasets: Datasets = Field(min_length=1)
     methods: Methods = Field(default_factory=list, description="Empty: all methods that run on the data set.")
@@ -241,6 +260,18 @@ class FigureSpec(Spec):
     sweep: str = Field(default="", description="Shows the fits of this sweep alone; '*': all fits.")
     points: bool = Field(default=False, description="Whether it shows the points themselves, before scaling.")
 
+    @model_validator(mode="after")
+    def _has_its_axes(self) -> FigureSpec:
+        for axis in _NEEDS[self.plot]:
+            if not getattr(self, axis):
+                raise ValueError(f"{axis}: the plot {self.plot!r} needs it")
+        if self.x and self.x in self.y:
+            raise ValueError(f"y: {self.x!r} is the horizontal axis already")
+        # Those of steps show terms of a method's objective.
+        if self.plot != "steps":
+            _check_known([name for name in (self.x, *self.y) if name], _AXES)
+        return self
+
 
 class ClaimSpec(Spec):
     """A sentence of a paper that a run can test."""
@@ -251,7 +282,7 @@ class ClaimSpec(Spec):
     datasets: Datasets = Field(default_factory=list)
     methods: Methods = Field(default_factory=list)
     n_clusters: Clusters | None = None
-    metrics: Names = Field(default_factory=list)
+    metrics: Metrics = Field(default_factory=list)
     options: dict[str, Option] = Field(default_factory=dict, description="Arguments of the check.")
     sweep: Sweep = Field(default="", description="Tests the fits of this sweep alone.")
 
@@ -277,7 +308,7 @@ class PaperSpec(Spec):
     programs: dict[str, ProgramSpec] = Field(default_factory=dict)
     """Published programs, whose values are in NAME_programs.csv."""
     experiments: tuple[ExperimentSpec, ...] = Field(min_length=1)
-    cells_of: Names = Field(default_factory=list)
+    cells_of: Annotated[Names, names_of("papers", Any_)] = Field(default_factory=list)
     """Other papers whose cells the tables, figures and claims read, too; '*': every cell of the run."""
     tables: dict[FileName, TableSpec] = Field(default_factory=dict)
     figures: dict[FileName, FigureSpec] = Field(default_factory=dict)
@@ -289,6 +320,9 @@ class PaperSpec(Spec):
         double = {number for number in numbers if numbers.count(number) > 1}
         if double:
             raise ValueError(f"tables: number {sorted(double)[0]!r} occurs more than once")
+        matches = [spec.match.table for spec in self.tables.values() if spec.match]
+        for number in filter(None, [*matches, *(figure.table for figure in self.figures.values())]):
+            _check_known(number, numbers)
         if "claims" in self.tables:
             raise ValueError("tables: 'claims' is the file of the paper's claims; rename the table")
         return self

@@ -36,7 +36,7 @@ from fairclust.pipeline.provenance import installed_version
 
 DEFAULT_SEEDS = 5
 ALL = "*"
-TABLE_FORMATS = ("md", "csv", "tex")
+FORMATS = {"tables": ("md", "csv", "tex"), "claims": ("md", "csv")}
 _CHEAP = tuple(name for name, metric in METRICS.items() if metric.needs == "table" or name == "sse")
 _EXPENSIVE = tuple(name for name in METRICS if name not in _CHEAP)
 # Cheap metrics that are computed for every fit of a graph, or of a data set whose true clusters are known.
@@ -356,21 +356,20 @@ class Plan:
         files = []
         for paper, section, name in self.shown:
             if section in sections and (not papers or paper in papers):
-                figures = self.config.report.formats if section == "figures" else None
-                folder = f"{self.results}/{'figures' if figures else 'tables'}/{paper}"
-                files += [f"{folder}/{name}.{end}" for end in ends or figures or TABLE_FORMATS]
+                formats = self.config.report.formats if section == "figures" else FORMATS[section]
+                folder = f"{self.results}/{'figures' if section == 'figures' else 'tables'}/{paper}"
+                files += [f"{folder}/{name}.{end}" for end in ends or formats]
         return files
 
     def table_files(self) -> list[str]:
-        """The files of all tables, three for each."""
-        boards = ["overview"] * self.config.report.overview + ["scoreboard"] * bool(self.files("tables"))
-        ends = [f"{name}.{end}" for name in boards for end in TABLE_FORMATS]
-        return [*self.files("tables", "claims"), *(f"{self.results}/tables/{end}" for end in ends)]
+        """The files of all tables."""
+        board = [f"{self.results}/tables/scoreboard.{end}" for end in FORMATS["claims"]]
+        return [*self.files("tables", "claims"), *(board if self.files("tables") else [])]
 
     def targets(self) -> list[str]:
         """All that a complete run makes. The files of fits are among it, so that a deleted one is made again."""
         ends = ["scores/scores.parquet", "scores/leaderboard.csv"]
-        ends += ["report/index.html", "report.zip"] if self.config.report.html else []
+        ends += ["report/index.html"] if self.config.report.html else []
         made = [f"{self.results}/{end}" for end in ends]
         return [*made, *self.table_files(), *self.files("figures"), *self.fit_files()]
 

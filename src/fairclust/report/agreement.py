@@ -11,9 +11,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from markupsafe import Markup
 
 from fairclust.fronts import tick_text
 from fairclust.pipeline.names import Names
+from fairclust.report.charts import Axes
 from fairclust.report.render import method_text, metric_label, number, table_name
 from fairclust.report.verdicts import AGREES, AS_PROGRAM, DIFFERS
 
@@ -21,8 +23,8 @@ LOOKS = {AGREES: (2, 0), AS_PROGRAM: (0, 1), DIFFERS: (1, 2)}
 """Colour and mark of each verdict, as positions in `fairclust.looks`."""
 FLOOR = 1e-4
 """Smaller values, zeros among them, are drawn here."""
-SIZE, LEFT, BOTTOM = 430, 58, 44
-"""The picture of the page, and the room for its axes."""
+SIZE = 430
+"""The width and height of the picture of the page."""
 
 
 def compared(board: pd.DataFrame, titles: Mapping[str, str], names: Names) -> pd.DataFrame:
@@ -57,26 +59,22 @@ def decades(points: pd.DataFrame) -> range:
 
 
 def picture(points: pd.DataFrame) -> dict[str, Any]:
-    """The picture for the template of the page: dots with their texts, and the ticks of both axes."""
+    """The picture for the template of the page: its axes with the diagonal, dots with their texts, and the legend."""
     powers = decades(points)
-    low, high = powers[0], powers[-1]
-
-    def at(share: float) -> tuple[float, float]:
-        return round(LEFT + share * (SIZE - LEFT - 10), 1), round(
-            SIZE - BOTTOM - share * (SIZE - BOTTOM - 10), 1
-        )
-
-    ticks = [
-        (*at((d - low) / (high - low)), f"≤ {FLOOR:g}" if d == low else tick_text(10.0**d))
-        for d in powers[::2]
-    ]
-    shares = (np.log10(points[["reported", "ours"]].clip(FLOOR, 10.0**high)) - low) / (high - low)
-    dots = [
-        {"x": at(x)[0], "y": at(y)[1], "text": text, "colour": LOOKS[verdict][0], "shape": LOOKS[verdict][1]}
-        for x, y, text, verdict in zip(shares.reported, shares.ours, points.text, points.verdict, strict=True)
-    ]
+    ends, places = (powers[0], powers[-1]), ((58, SIZE - 10), (10, SIZE - 44))
+    axes = Axes(ends, ends, *places)
+    ticks = [(d, f"≤ {FLOOR:g}" if d == powers[0] else tick_text(10.0**d)) for d in powers[::2]]
+    (left, right), (top, bottom) = places
+    diagonal = f'<path class="axes" d="M{left} {bottom}L{right} {top}"/>'
+    logs = np.log10(points[["reported", "ours"]].clip(FLOOR, 10.0 ** powers[-1]))
+    looks = points.verdict.map(LOOKS)
+    dots = zip(axes.across(logs.reported), axes.up(logs.ours), looks, points.text, strict=True)
     counts = points.verdict.value_counts()
-    legend = [
-        {"verdict": v, "colour": c, "shape": s, "n": int(counts.get(v, 0))} for v, (c, s) in LOOKS.items()
-    ]
-    return {"size": SIZE, "ticks": ticks, "dots": dots, "legend": legend, "ends": (*at(0), *at(1))}
+    return {
+        "size": SIZE,
+        "frame": Markup(axes.frame(ticks, ticks) + diagonal),
+        "dots": [{"x": x, "y": y, "text": text, "colour": c, "shape": s} for x, y, (c, s), text in dots],
+        "legend": [
+            {"verdict": v, "colour": c, "shape": s, "n": int(counts.get(v, 0))} for v, (c, s) in LOOKS.items()
+        ],
+    }

@@ -1,6 +1,6 @@
-"""Fronts as the page shows them: a picture for each cost and fairness metric of a data set and K.
+"""The pictures of the page in SVG: fronts, one for each cost and fairness metric of a data set and K, and mean ranks.
 
-The page holds the first picture, and the others as data, so that its script only shows what is drawn here.
+The page holds the fronts as data, so that its script only shows what is drawn here.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,10 +19,47 @@ from fairclust.fronts import Front, front_of, tick_text, ticks
 from fairclust.metrics.table import METRICS
 from fairclust.pipeline.names import Names
 from fairclust.report.leaderboard import COSTS, FAIRNESS, SHOWN
-from fairclust.report.render import MISSING, labelled, number
+from fairclust.report.render import labelled
 
 WIDTH, HEIGHT = 400, 270
-LEFT, RIGHT, TOP, BOTTOM = 58, 390, 12, 226
+
+
+@dataclass(frozen=True)
+class Axes:
+    """The axes of a picture: the ranges of the values, and the edges (left and right, top and bottom)."""
+
+    x: tuple[float, float]
+    y: tuple[float, float]
+    edges_x: tuple[float, float]
+    edges_y: tuple[float, float]
+
+    def across(self, x: Any) -> Any:
+        """The place of values of x."""
+        left, right = self.edges_x
+        return np.round(left + (x - self.x[0]) / (self.x[1] - self.x[0]) * (right - left), 1)
+
+    def up(self, y: Any) -> Any:
+        """The place of values of y."""
+        top, bottom = self.edges_y
+        return np.round(bottom - (y - self.y[0]) / (self.y[1] - self.y[0]) * (bottom - top), 1)
+
+    def frame(
+        self,
+        xs: Sequence[tuple[float, str]] | None = None,
+        ys: Sequence[tuple[float, str]] | None = None,
+    ) -> str:
+        """A grid at some values of x and y, with their texts. By default, these are round numbers."""
+        (left, right), (top, bottom) = self.edges_x, self.edges_y
+        xs, ys = xs or _numbered(self.x), ys or _numbered(self.y)
+        grid = [f"M{self.across(x):g} {top}V{bottom}" for x, _ in xs]
+        grid += [f"M{left} {self.up(y):g}H{right}" for y, _ in ys]
+        words = [f'<text x="{self.across(x):g}" y="{bottom + 15}" class="x">{text}</text>' for x, text in xs]
+        words += [f'<text x="{left - 6}" y="{self.up(y) + 4:g}" class="y">{text}</text>' for y, text in ys]
+        return f'<path class="axes" d="{"".join(grid)}"/>{"".join(words)}'
+
+
+def _numbered(ends: tuple[float, float]) -> list[tuple[float, str]]:
+    return [(value, tick_text(value)) for value in ticks(*ends)]
 
 
 def with_values(points: pd.DataFrame, metrics: Sequence[str]) -> list[str]:
@@ -36,11 +74,11 @@ def front_chart(
     title: str,
     marked: Mapping[str, Collection[str]],
 ) -> dict[str, Any]:
-    """The fronts of one data set and K, for the template; `points` are its rows of `leaderboard.make_settings`.
+    """The fronts of one data set and K; `points` are its rows of `leaderboard.make_settings`.
 
-    `marked` has the methods that are no better than random labels, by cost. They are on no front but their own.
-    ``marks`` are the settings, as in the first picture. In ``data``, ``pictures`` has a picture for every pair of
-    metrics, by their positions in `SHOWN`.
+    `marked` has the methods that are no better than random labels, by cost. They are on no front but their own. In
+    ``data``, ``marks`` are the settings, and ``pictures`` has a picture for every pair of metrics, by their positions
+    in `SHOWN`.
     """
     # Costs and fairness that agree to seven digits are equal: machines round differently.
     points = points.assign(**{name: [float(f"{v:.7g}") for v in points[name]] for name in SHOWN})
@@ -54,44 +92,24 @@ def front_chart(
             values = points[["method", cost, fairness]]
             front = front_of(values, cost, fairness, higher=higher, apart=marked.get(cost, ()))
             pictures[pair] = _picture(front, names, fairness)
-    first = next(iter(pictures.values()))
-    places = [place.split(",") for place in first["at"].split(";")]
     marks = []
-    for i, (point, place) in enumerate(zip(points.to_dict("records"), places, strict=True)):
-        colour, shape = names.look(point["method"])
+    for point in points.to_dict("records"):
         bounds = {cost: point.get(f"excess_{cost}", math.nan) for cost in COSTS}
         marks.append({
-            **{"i": i, "method": methods.index(point["method"]), "colour": colour, "shape": shape},
-            **{"setting": point["setting"], "seed": point["seed"]},
-            "marked": point["method"] in marked.get(costs[0], ()),
-            **dict(zip(("x", "y", "level"), place, strict=True)),
+            **{"method": methods.index(point["method"]), "setting": point["setting"], "seed": int(point["seed"])},
             "values": ",".join("" if pd.isna(point[name]) else f"{point[name]:.7g}" for name in SHOWN),
-            # Some clusters are empty, or how far the cost is above its certified bound.
             "collapsed": bool(point["n_nonempty"] < point["n_clusters"]),
-            "excess": next((f"{COSTS.index(c)},{e:.3g}" for c, e in bounds.items() if not math.isnan(e)), ""),
+            # How far the cost is above its certified bound.
+            "excess": next(([COSTS.index(c), float(f"{e:.3g}")] for c, e in bounds.items() if not pd.isna(e)), []),
         })  # fmt: skip
-    on_front = [i for i, mark in enumerate(marks) if mark["level"] == "2"]
-    shown = [METRICS[name] for name in (costs[0], FAIRNESS[0])]
     # For readers with data of their own.
     sizes = {name: points.iloc[0].get(f"n_{name}") for name in ("rows", "features", "groups")}
     return {
         "title": title,
         "size": ", ".join(f"{int(n):,} {name}" for name, n in sizes.items() if not pd.isna(n)),
         "dataset": names.dataset(str(points.dataset.iloc[0])),
-        # Faint marks first, so that the front lies on top.
-        "marks": sorted(marks, key=lambda mark: mark["level"]),
-        "frame": Markup(first["frame"]),
-        "labels": [f"{metric.label} ({metric.direction} is better)" for metric in shown],
-        "note": first["note"],
-        "keys": list(dict.fromkeys(marks[i]["method"] for i in on_front if marks[i]["x"])),
-        "head": [metric.label for metric in shown],
-        "rows": [
-            [labelled(names, row["method"]), row["setting"] or MISSING, str(row["seed"]),
-             *(number(float(row[name]), METRICS[name].decimals) for name in (costs[0], FAIRNESS[0]))]
-            for row in points.loc[on_front].to_dict("records")
-        ],
-        "data": {"costs": [SHOWN.index(cost) for cost in costs], "pictures": pictures},
-    }  # fmt: skip
+        "data": {"costs": [SHOWN.index(cost) for cost in costs], "pictures": pictures, "marks": marks},
+    }
 
 
 def ranks_picture(ranks: pd.Series, differ: float, names: Names, marked: Collection[str]) -> Markup:
@@ -99,30 +117,20 @@ def ranks_picture(ranks: pd.Series, differ: float, names: Names, marked: Collect
 
     Methods that are `marked` as no better than random labels are hollow.
     """
-    left, width, step = 250, 640, 20
     low, high = min(1.0, ranks.min() - differ / 2), max(float(len(ranks)), ranks.max() + differ / 2)
-
-    def across(rank: float) -> float:
-        return round(left + (rank - low) / (high - low) * (width - left - 12), 1)
-
-    bottom = step * (len(ranks) + 1)
-    parts = [
-        f'<path class="axes" d="M{across(at):g} 8V{bottom - 8}"/><text class="tx" x="{across(at):g}" '
-        f'y="{bottom + 8}">{tick_text(at)}</text>'
-        for at in ticks(low, high)
-    ]
+    axes = Axes((low, high), (len(ranks) + 1, 0), (250, 628), (0, 20 * len(ranks) + 20))
+    labels = [escape(labelled(names, str(method))) for method in ranks.index]
+    parts = [axes.frame(ys=list(enumerate(labels, 1)))]
     for line, (method, rank) in enumerate(ranks.items(), 1):
         colour, shape = names.look(str(method))
-        bar = f"M{across(rank - differ / 2):g} {line * step}H{across(rank + differ / 2):g}"
-        label = escape(labelled(names, str(method)))
+        ends, y = (axes.across(rank + side * differ / 2) for side in (-1, 1)), axes.up(line)
         hollow = " random" if method in marked else ""
-        parts += [
-            f'<text class="ty" x="{left - 8}" y="{line * step + 4}">{label}</text>',
-            f'<path class="l c{colour}" d="{bar}"/>',
+        parts.append(
+            f'<path class="l c{colour}" d="M{next(ends):g} {y:g}H{next(ends):g}"/>'
             f'<use href="#m{shape}" class="p c{colour} l2{hollow}" '
-            f'transform="translate({across(rank):g} {line * step})"/>',
-        ]
-    size = f"0 0 {width} {bottom + 20}"
+            f'transform="translate({axes.across(rank):g} {y:g})"/>'
+        )
+    size = f"0 0 640 {axes.edges_y[1] + 20}"
     return Markup(
         f'<svg class="dots" viewBox="{size}" role="img" aria-label="Mean ranks">{"".join(parts)}</svg>'
     )
@@ -141,31 +149,20 @@ def _picture(front: Front, names: Names, fairness: str) -> dict[str, str]:
     if not finite.any():
         return {"frame": "", "at": ";".join(",,0" for _ in levels), "note": "No setting has both values."}
     x0, x1, y0, y1 = front.window(bounded=bool(np.isfinite(metric.range[1])))
-
-    def across(x: Any) -> Any:
-        return np.round(LEFT + (x - x0) / (x1 - x0) * (RIGHT - LEFT), 1)
-
-    def up(y: Any) -> Any:
-        return np.round(BOTTOM - (y - y0) / (y1 - y0) * (BOTTOM - TOP), 1)
-
+    axes = Axes((x0, x1), (y0, y1), (58, 390), (12, 226))
     inside = finite & (x <= x1) & (y <= y1)
-    px, py = across(x), up(y)
+    px, py = axes.across(x), axes.up(y)
     order = np.argsort(x, kind="stable")
     order = order[inside[order]]
     on_front = [(px[i], py[i]) for i in order[best[order]]]
     of_method: dict[str, list[str]] = {}
     for i in order[own[order]]:
         of_method.setdefault(str(methods[i]), []).append(f"{px[i]:g},{py[i]:g}")
-    xs = [(across(v), tick_text(v)) for v in ticks(x0, x1)]
-    ys = [(up(v), tick_text(v)) for v in ticks(y0, y1)]
     stairs = ""  # the outline of the region that the front dominates
     if on_front:
-        base, ((left, top), *others) = BOTTOM if front.higher else TOP, on_front
+        base, ((left, top), *others) = axes.edges_y[front.higher], on_front
         steps = "".join(f"H{a:g}V{b:g}" for a, b in others)
-        stairs = f'<path class="stairs" d="M{left:g} {base}V{top:g}{steps}H{RIGHT}V{base}Z"/>'
-    grid = [f"M{at:g} {TOP}V{BOTTOM}" for at, _ in xs] + [f"M{LEFT} {at:g}H{RIGHT}" for at, _ in ys]
-    words = [f'<text x="{at:g}" y="{BOTTOM + 15}" class="x">{text}</text>' for at, text in xs]
-    words += [f'<text x="{LEFT - 6}" y="{at + 4:g}" class="y">{text}</text>' for at, text in ys]
+        stairs = f'<path class="stairs" d="M{left:g} {base}V{top:g}{steps}H{axes.edges_x[1]}V{base}Z"/>'
     lines = [
         f'<polyline class="l c{names.look(name)[0]}" data-m="{escape(name)}" points="{" ".join(path)}"/>'
         for name, path in of_method.items()
@@ -174,7 +171,7 @@ def _picture(front: Front, names: Names, fairness: str) -> dict[str, str]:
     counted = Counter(map(str, methods[~inside]))
     beyond = ", ".join(f"{names.method(name)} ({n})" for name, n in counted.items())
     return {
-        "frame": f'{stairs}<path class="axes" d="{"".join(grid)}"/>{"".join(words)}{"".join(lines)}',
+        "frame": f"{stairs}{axes.frame()}{''.join(lines)}",
         "at": ";".join(
             f"{a:g},{b:g},{level}" if shown else f",,{level}"
             for a, b, level, shown in zip(px, py, levels, inside, strict=True)

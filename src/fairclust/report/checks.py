@@ -431,7 +431,6 @@ def claim_problems(name: str, claim: ClaimSpec, tables: Mapping[str, TableSpec])
         return
     if len(claim.methods) < check.n_methods:
         yield f"{key}.methods: {claim.check} needs {check.n_methods} method(s)"
-    yield from unknown(f"{key}.metrics", claim.metrics, COLUMNS)
     yield from unknown(f"{key}.options", given, (*check.options, *_COMMON_OPTIONS))
     choices: dict[str, Collection[str]] = {
         **{"equal": COLUMNS, "order": COLUMNS, "table": tables, "direction": check.directions},

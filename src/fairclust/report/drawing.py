@@ -6,7 +6,6 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from textwrap import wrap
 from typing import Any
@@ -21,7 +20,6 @@ from fairclust.looks import in_matplotlib
 from fairclust.outputs import atomic_write
 from fairclust.pipeline.papers import FigureSpec
 from fairclust.plot import in_figure
-from fairclust.report.leaderboard import COSTS, make_leaderboard, no_better
 from fairclust.report.material import Material
 
 SOFT = "0.35"
@@ -98,9 +96,7 @@ class Sheet:
         """Give the panels, the legend and the notes their places."""
         count = max(1, len(self.panels))
         n_columns = min(self.n_columns, count)
-        has_twins = len(self.figure.axes) > len(self.panels)  # with a second vertical axis on their right
-        right = _LEFT if has_twins else _RIGHT
-        cell = (self.left + self.size[0] + right, _TOP + self.size[1] + _BOTTOM)
+        cell = (self.left + self.size[0] + _RIGHT, _TOP + self.size[1] + _BOTTOM)
         # The title and the notes need some width even if there is a single panel.
         width = max(cell[0] * n_columns, 5.2)
         title = wrap(self.title, int(width / 0.1))
@@ -167,7 +163,6 @@ class Plot:
 
     draw: Callable[[FigureData, Sheet, Axes, Panel], None]
     size: tuple[float, float]  # of the axes of a panel, in inches
-    needs: tuple[str, ...] = ()  # which of the axes 'x' and 'y' a figure must name
     # Each data set has a panel. Each K has one of its own ('each'), or only the smallest K is drawn unless the figure
     # names some ('first'), or all are in one panel ('joined').
     ks: str = "each"
@@ -175,7 +170,6 @@ class Plot:
     methods: bool = False  # whether each method has a panel of its own
     # Whether each metric of `y` has one, and the metrics of a figure that names none; None if a panel shows them all.
     metrics: tuple[str, ...] | None = None
-    least_methods: int = 0  # panels with fewer methods are drawn only if all are like this
     per_row: int = 2  # panels in a row, which must be legible at the width of a page
     in_rows: bool = False  # whether a row has the panels of a single data set
 
@@ -190,44 +184,26 @@ class FigureData(Material):
         """Colour and mark of a method."""
         return in_matplotlib(self.names.look(method))
 
-    @cached_property
-    def no_better(self) -> dict[str, set[str]]:
-        """By cost, the methods that are no better than random labels among the fits that the figure shows."""
-        board = make_leaderboard(self.cells, self.names)
-        return {cost: no_better(board, cost) for cost in COSTS}
-
     def draw(self, plot: Plot) -> Sheet:
-        """Draw all panels. One without anything to show is left out, and a note says why, unless all are like this."""
+        """Draw all panels. One without anything to show is left out, and a note says why."""
         ys = ("",) if plot.metrics is None else self.spec.y or plot.metrics
         panels = list(self._panels(plot, ys))
-        panels = [panel for panel in panels if panel.cells.method.nunique() >= plot.least_methods] or panels
-        shown = Counter(panel.dataset for panel in panels)
-        n_columns = min(plot.per_row, max(shown.values())) if plot.in_rows else plot.per_row
+        in_row = max(Counter(panel.dataset for panel in panels).values())
+        n_columns = min(plot.per_row, in_row) if plot.in_rows else plot.per_row
         size = plot.size
         if len(ys) > n_columns and len(panels) > len(ys):
             # Each K has a row of smaller panels, so that the figure fits on a screen.
             n_columns, size = len(ys), (0.75 * size[0], 0.75 * size[1])
         sheet = Sheet(self.spec.title, n_columns, size, plot.left)
-        empty: list[tuple[Axes, Panel, str]] = []
         for panel in panels:
             axes = sheet.add(panel.title)
             try:
                 plot.draw(self, sheet, axes, panel)
             except NothingToShow as error:
-                empty.append((axes, panel, f"{EMPTY}: {_PLACE.sub('a file', str(error))}"))
-        sheet.is_empty = len(empty) == len(panels)
-        # Where the panels of a data set belong together, an empty place keeps the others where they are.
-        shown.subtract(panel.dataset for _, panel, _ in empty)
-        in_rows = plot.in_rows or len(ys) > 1
-        for axes, panel, why in empty:
-            if sheet.is_empty or (in_rows and shown[panel.dataset]):
-                axes.set_axis_off()
-                text = in_figure("\n".join(wrap(why, int(size[0] / 0.085))[:9]))
-                axes.text(0.5, 0.5, text, ha="center", va="center", transform=axes.transAxes, fontsize=9)
-            else:
                 sheet.panels.remove(axes)
                 axes.remove()
-                sheet.note(f"{panel.title}: {why}")
+                sheet.note(f"{panel.title}: {EMPTY}: {_PLACE.sub('a file', str(error))}")
+        sheet.is_empty = not sheet.panels
         return sheet
 
     def _panels(self, plot: Plot, ys: Sequence[str]) -> Iterator[Panel]:
@@ -253,5 +229,5 @@ class FigureData(Material):
 
     def methods(self, cells: pd.DataFrame) -> list[str]:
         """The methods of the cells, in the order of the figure, or else of the run."""
-        methods = list(self.names.in_order(cells.method.unique()))
-        return sorted(methods, key=self.spec.methods.index) if self.spec.methods else methods
+        ran = set(cells.method)
+        return [name for name in self.spec.methods or self.names.in_order(ran) if name in ran]

@@ -27,6 +27,7 @@ from fairclust.report.drawing import BY_ROWS, SOFT, FigureData, NothingToShow, P
 from fairclust.report.material import Material
 from fairclust.report.render import metric_label, number
 from fairclust.report.selection import (
+    INSTANCE,
     SETTING,
     Choice,
     choose,
@@ -39,7 +40,7 @@ from fairclust.report.selection import (
 
 _COST_OF_GRAPHS = "ncut"
 _LOGARITHMIC = ("seconds", "cpu_seconds")
-_WITHOUT_ZERO = (*_LOGARITHMIC, "nll", "objective")
+_WITHOUT_ZERO = (*_LOGARITHMIC, "nll", "objective", "sse", "kmedians_cost", "ncut")
 """Columns whose axis need not begin at zero."""
 # More points than this are drawn as a bitmap in a PDF, because single shapes would take megabytes.
 _MAX_SHAPES = 5_000
@@ -61,8 +62,7 @@ def draw_front(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) -> 
     """`x` (a cost) against each of `y` (fairness metrics), with a panel for every data set and K.
 
     A mark is the mean of a setting over its starts. A line joins the settings of a method that no other
-    setting of the method beats in both metrics; the other settings are faint. Hollow marks are the reported
-    values or, if there are none, methods that are no better than random labels.
+    setting of the method beats in both metrics; the other settings are faint. Hollow marks are the reported values.
     """
     cells, x, y = panel.cells, material.spec.x, panel.y
     if _finite(cells, x).empty and len(_finite(cells, _COST_OF_GRAPHS)):
@@ -75,8 +75,7 @@ def draw_front(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) -> 
     # A quarter above the highest cost on the fronts of the methods with several settings, and that the paper reports
     # for these. Without this limit, one distant reference method, or a setting that another one of its method beats,
     # would squeeze all others.
-    marked = set() if len(material.reported) else material.no_better.get(x, set())
-    fronts = settings[settings.several & settings.own & ~settings.method.isin(marked)]
+    fronts = settings[settings.several & settings.own]
     highest = max(fronts.x.max(), reported.value_x[reported.method.isin(fronts.method)].max())
     limit = np.inf if not is_cost or pd.isna(highest) else highest + 0.25 * abs(highest)
     methods = material.methods(ok)
@@ -89,9 +88,6 @@ def draw_front(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) -> 
             "color": colour, "marker": mark, "markersize": 8 - 3 * place / max(1, len(methods) - 1),
             "markeredgecolor": "0.25", "markeredgewidth": 0.5,
         }  # fmt: skip
-        if method in marked:
-            style |= {"markerfacecolor": "white", "markeredgecolor": colour, "markeredgewidth": 1.2}
-            sheet.note("hollow: methods that are no better than random labels")
         beyond = points[points.x > limit]
         if len(beyond):
             detail = f"{len(beyond)}, up to {number(beyond.x.max(), column_of(x).decimals)}"
@@ -165,14 +161,15 @@ def _reported(material: FigureData, panel: Panel, metric: str) -> pd.DataFrame:
     return values[["method", "lam", "value"]]
 
 
-def draw_lam_tradeoff(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) -> None:
-    """The first of `y` (left axis, in the method's colour) and the second (right axis, black) against lambda.
+def draw_along_lam(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) -> None:
+    """Each of `y` against lambda, with a panel for each data set, K and method: means with bands, and one start.
 
-    Each data set, K and method has a panel. Where some starts have an infinite value, the mean has a gap.
+    Where some starts have an infinite value, the mean has a gap.
     """
-    left, *others = material.spec.y
-    ok = _usable(panel.cells, left, with_lam=True)
-    axes.set_xlabel("λ")
+    y, (colour, _) = panel.y, material.look(panel.method)
+    ok = _usable(panel.cells, "lam")
+    ok = ok[ok[y].notna()].astype({y: float})
+    axes.set(xlabel="λ", ylabel=_axis_label(y))
     axes.xaxis.set_major_locator(MaxNLocator(5))
     positive = ok.lam[ok.lam > 0]
     if len(positive) and positive.max() > 100 * positive.min():
@@ -180,88 +177,56 @@ def draw_lam_tradeoff(material: FigureData, sheet: Sheet, axes: Axes, panel: Pan
         # Matplotlib would also mark a power of ten below the smallest lambda, over the zero.
         powers = np.arange(np.ceil(np.log10(positive.min())), np.floor(np.log10(positive.max())) + 1)
         axes.set_xticks([0, *10.0**powers])
-    _draw_on(sheet, axes, ok, left, material.look(panel.method)[0])
-    for right in others[:1]:
-        twin = axes.twinx()
-        twin.grid(False)
-        _draw_on(sheet, twin, ok, right, "black")
-        twin.set_ylim(bottom=-0.03 * twin.get_ylim()[1])  # so that a line of zeros does not lie on the axis
-        endless = np.isinf(ok[right].astype(float)).groupby(ok.lam).sum()
-        if len(endless := endless[endless > 0]):
-            lams = f"{endless.index[0]:g}" + (f" to {endless.index[-1]:g}" if len(endless) > 1 else "")
-            most = f"{endless.max()} of {ok.groupby('lam').size().max()}"
-            why = "because a group is missing from a cluster, so that the mean has a gap"
-            sheet.note(
-                f"{metric_label(right)} is infinite, {why}", panel, f"in up to {most} starts at λ = {lams}"
-            )
-    _note_starts(sheet, panel.cells, ok)
-
-
-def _draw_on(sheet: Sheet, axes: Axes, cells: pd.DataFrame, metric: str, colour: str) -> None:
-    """Draw the mean over the starts with its band, and the first start. The axis gets the colour of the lines."""
-    values = cells.assign(**{metric: cells[metric].astype(float).replace(np.inf, np.nan)})
-    complete = values.groupby("lam")[metric].transform("count") == values.groupby("lam").seed.transform(
-        "size"
-    )
-    one = values[values.seed == values.seed.min()].sort_values("lam")
-    if values.seed.nunique() > 1:
-        _draw_band(axes, values.assign(**{metric: values[metric].where(complete)}), "lam", metric, colour, "")
+    style = {"color": colour, "linestyle": "-", "marker": "."}
+    if ok.seed.nunique() > 1:
+        has_mean = np.isfinite(ok[y]).groupby(ok.lam).transform("all")
+        _draw_band(axes, ok.assign(**{y: ok[y].where(has_mean)}), "lam", y, colour, "")
         sheet.note("dashed: one start, as in the paper")
-    style = ("--", "") if values.seed.nunique() > 1 else ("-", ".")
-    axes.plot(
-        one.lam, one[metric], color=colour, linestyle=style[0], marker=style[1], linewidth=0.9, alpha=0.8
-    )
-    axes.set_ylabel(in_figure(metric_label(metric)), color=colour)
-    axes.tick_params(axis="y", colors=colour)
-    # Matplotlib would make rounding errors of a constant as high as the panel.
-    if np.ptp(known := values[metric].dropna()) <= 1e-9 * abs(known.max()):
-        axes.set_ylim(-0.03, 1) if known.max() == 0 else axes.set_ylim(*np.array([0.9, 1.1]) * known.max())
-
-
-def draw_cost_by_k(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) -> None:
-    """Each of `y` against K, with a panel for each data set and method.
-
-    A panel has a line for every lambda that ran with the largest number of values of K. Fits that leave clusters empty
-    are left out: their cost is that of a smaller K.
-    """
-    ok = _usable(panel.cells, panel.y, with_lam=True)
-    ks = ok.groupby("lam").n_clusters.transform("nunique")
-    ok = ok[ks == ks.max()]
-    used = ok[~(ok.n_nonempty.astype(float) < ok.n_clusters)]
-    lost = ok.drop(used.index).groupby(["lam", "n_clusters"]).size()
-    if len(lost):
-        words = ", ".join(f"{n} at λ = {lam:g}, K = {k}" for (lam, k), n in lost.items())
-        sheet.note(f"left out because they leave clusters empty: {words}")
-    colour, mark = material.look(panel.method)
-    for place, (lam, fits) in enumerate(used.groupby("lam")):
-        # Without the fairness term, a method is a plain one, which is black everywhere.
-        style = (colour, mark) if lam else in_matplotlib(look("KMeans"))
-        line = _draw_band(axes, fits, "n_clusters", panel.y, *style)
-        line.set_linestyle(("-", "--", ":")[max(0, place - 1) % 3])
-        sheet.legend.setdefault(f"λ = {lam:g}", line)
-    axes.set(xlabel="K", ylabel=_axis_label(panel.y))
-    axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
+        style |= {"linestyle": "--", "marker": ""}
+    one = ok[ok.seed == ok.seed.min()].sort_values("lam")
+    axes.plot(one.lam, one[y].replace(np.inf, np.nan), linewidth=0.9, alpha=0.8, **style)
+    endless = np.isinf(ok[y]).groupby(ok.lam).sum()
+    if len(endless := endless[endless > 0]):
+        lams = f"{endless.index[0]:g}" + (f" to {endless.index[-1]:g}" if len(endless) > 1 else "")
+        most = f"{endless.max()} of {ok.groupby('lam').size().max()}"
+        why = "because a group is missing from a cluster, so that the mean has a gap"
+        sheet.note(f"{metric_label(y)} is infinite, {why}", panel, f"in up to {most} starts at λ = {lams}")
+    _widen(axes)
     _note_starts(sheet, panel.cells, ok)
 
 
 def draw_lines(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) -> None:
-    """Each of `y` against `x`, K or the number of rows, with a line for each method.
+    """Each of `y` against `x`, K or the number of rows, with a line for each method and lambda.
 
-    A line has one setting on every data set and K, with the lambda that the figure names, or else the largest. If
-    several settings have this lambda, the one with the lowest mean objective is used.
+    A figure that names a lambda shows only this one, or else the largest below it. Otherwise a method has a line for
+    every lambda that ran with the most values of `x`. Fits that leave clusters empty are left out: their cost is that
+    of a smaller K. Of several settings at a lambda, the one with the lowest mean objective is used.
     """
-    x, y, drawn = str(material.spec.x), panel.y, []
+    x, y, limit = str(material.spec.x), panel.y, material.spec.lam
     ok = _usable(panel.cells, x, y)
+    is_lost = ok.n_nonempty.astype(float) < ok.n_clusters
+    if is_lost.any():
+        lost = ok[is_lost].groupby(["lam", "n_clusters"]).size()
+        words = ", ".join(f"{n} at λ = {lam:g}, K = {k}" for (lam, k), n in lost.items())
+        sheet.note(f"left out because they leave clusters empty: {words}")
+    drawn = []
     for method in material.methods(ok):
-        places = ok[ok.method == method].groupby(["dataset", "n_clusters"])
-        at_lam = [_at_lam(cells, material.spec.lam) for _, cells in places]
-        if any(cells.params.nunique() > 1 for cells in at_lam):
-            sheet.note("if a method has several settings, the one with the lowest objective is shown")
-        drawn.append(pd.concat([choose(cells).cells for cells in at_lam]))
-        line = _draw_band(axes, drawn[-1], x, y, *material.look(method))
-        lams = drawn[-1].lam.dropna().unique()
-        name = material.names.method(method) + (f", λ = {lams[0]:g}" if len(lams) == 1 and lams[0] else "")
-        sheet.legend.setdefault(name, line)
+        mine = ok[ok.method == method]
+        if limit is not None:
+            mine = pd.concat([_at_lam(cells, limit) for _, cells in mine.groupby(INSTANCE)])
+        places = mine.groupby("lam", dropna=False)[x].transform("nunique")
+        shown = mine[(places == places.max()) & ~is_lost[mine.index]]
+        for place, (lam, fits) in enumerate(shown.groupby("lam", dropna=False)):
+            each = [cells for _, cells in fits.groupby(INSTANCE)]
+            if any(cells.params.nunique() > 1 for cells in each):
+                sheet.note("if a method has several settings, the one with the lowest objective is shown")
+            drawn.append(pd.concat([choose(cells).cells for cells in each]))
+            # Without the fairness term, a method is a plain one, which is black everywhere.
+            style = in_matplotlib(look("KMeans")) if lam == 0 else material.look(method)
+            line = _draw_band(axes, drawn[-1], x, y, *style)
+            line.set_linestyle(("-", "--", ":")[max(0, place - 1) % 3])
+            name = material.names.method(method) + (f", λ = {lam:g}" if pd.notna(lam) else "")
+            sheet.legend.setdefault(name, line)
     axes.set_ylabel(_axis_label(y))
     if y not in _WITHOUT_ZERO:
         axes.set_ylim(bottom=0)
@@ -396,10 +361,9 @@ def _why_empty(cells: pd.DataFrame, names: Iterable[str] = ()) -> str:
     return "no cell has a lambda" if ok.lam.isna().all() else "no cell has finite values"
 
 
-def _usable(cells: pd.DataFrame, *names: str, with_lam: bool = False) -> pd.DataFrame:
-    """The `_finite` cells, with `with_lam` only those with a lambda; NothingToShow if there is none."""
+def _usable(cells: pd.DataFrame, *names: str) -> pd.DataFrame:
+    """The `_finite` cells; NothingToShow if there is none."""
     ok = _finite(cells, *names)
-    ok = ok[ok.lam.notna()] if with_lam else ok
     if ok.empty:
         raise NothingToShow(_why_empty(cells, names))
     return ok
@@ -445,11 +409,9 @@ def _axis_label(name: str) -> str:
 
 
 PLOTS = {
-    # A data set and K with at most two methods, as in a sweep over K, allows few comparisons.
-    "front": Plot(draw_front, (3.7, 2.9), ("x", "y"), metrics=(), least_methods=3),
-    "lam_tradeoff": Plot(draw_lam_tradeoff, (3.1, 2.5), ("y",), methods=True),
-    "cost_by_k": Plot(draw_cost_by_k, (3.5, 2.7), ("y",), ks="joined", methods=True, metrics=()),
-    "lines": Plot(draw_lines, (3.5, 2.7), ("x", "y"), ks="joined", metrics=()),
+    "front": Plot(draw_front, (3.7, 2.9), metrics=()),
+    "along_lam": Plot(draw_along_lam, (3.1, 2.5), methods=True, metrics=()),
+    "lines": Plot(draw_lines, (3.5, 2.7), ks="joined", metrics=()),
     "steps": Plot(draw_steps, (3.0, 2.4), ks="first", methods=True, metrics=("objective",)),
     "clusters": Plot(
         draw_clusters, (1.55, 1.4), ks="first", left=0.12, methods=True, per_row=8, in_rows=True

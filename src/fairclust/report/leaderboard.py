@@ -1,7 +1,7 @@
 """The settings of a run, and the leaderboard: how far methods are from the best known cost at levels of fairness.
 
-The job `leaderboard` writes both frames. The fronts, the answers and the tables of the page are views of the settings,
-and the sentences, tables and pictures of the leaderboard are views of its rows.
+The fronts, the answers and the tables of the page are views of the settings, and the sentences, tables and pictures of
+the leaderboard are views of its rows.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import pandas as pd
 from fairclust.messages import count
 from fairclust.pipeline.names import Names
 from fairclust.report.render import plain
-from fairclust.report.selection import INSTANCE, SETTING, best_starts, settings_table, varied_params
+from fairclust.report.selection import INSTANCE, best_starts, varied_params
 
 COSTS = ("sse", "kmedians_cost", "ncut")
 FAIRNESS = ("balance", "fairness_error", "delta", "fairness_ratio", "awd", "average_balance")
@@ -40,34 +40,10 @@ _LEAST_GAIN = 0.05
 CONTROL = "control"
 """The family of methods that draw labels at random."""
 COLUMNS = [
-    *("cost", "level", "dataset", "n_clusters", "method", "label", "ours", "value", "between", "excess"),
+    *("cost", "level", "dataset", "n_clusters", "method", "label", "ours", "value", "excess"),
     *("low", "high", "reached", "instances", "worse", "certified", "starts", "fewest_starts", "failed"),
     *("seconds", "n_rows", "n_groups"),
 ]
-LEADERBOARD_RULE = (
-    "An instance is a data set with a K. A level of fairness says how far shares may be from those of the data: at "
-    "20 %, a group with the share m in the data has a share from 0.8 m to m / 0.8 in every cluster. One percentage "
-    "point more and a single row more or less are allowed, because shares of whole rows are seldom exact. Clusterings "
-    "with empty clusters reach no level.",
-    "One start of a method has a front, its settings. Its cost at a level is that of the cheapest setting that reaches "
-    "the level. If the fairest of the cheaper settings is its neighbour, the cost is read between the two, where the "
-    "deviation of the shares is that of the level. Two settings are neighbours if the deviation of one is at most "
-    "twice that of the other, and its cost at most 10 % higher. A start that does not reach the level, or has no "
-    "result in the time, costs infinitely much. The cost of a method is the median over its starts.",
-    "The distance of a method on an instance is the share by which its cost exceeds the best known one: the lowest "
-    "cost of a fitted setting, of any start of any method, that reaches this level. A cost between two settings is "
-    "that of no clustering, so it never counts as lower than the best known one. The distance of a method is the "
-    "median over the instances where it was run. It is infinite if the method reaches the level on fewer than half of "
-    "them. A method that cannot treat a data set (status 'skipped') is not compared there.",
-    "Costs that differ by less than 0.1 % are equal: neither method is cheaper.",
-    "The interval covers 95 % of 10,000 bootstrap samples, in which data sets are drawn with replacement, each with "
-    "all its K, and then the starts of every instance. A method on fewer than five data sets has none. Behind it "
-    "stands on how many of the instances the level is reached.",
-    "Methods are listed by their median distance over all instances and levels, and then by how often they reach a "
-    "level. A method is no better than random labels if, at most of the levels that it reaches, its cost gains less "
-    "than 5 % of what the best known one gains over random labels. The cheapest clusterings are compared in this way "
-    "if it reaches no level. It stands last and is not recommended. A run without random labels marks no method.",
-)
 
 
 def deviation(counts: Any) -> float:
@@ -201,8 +177,7 @@ def _board(scores: pd.DataFrame, cost: str, names: Names) -> pd.DataFrame:
     starts = starts[np.isfinite(starts.best) & several]
     if starts.empty:
         return starts
-    between = (starts.value != starts.fitted).astype(float)
-    starts = starts.assign(excess=starts.value / starts.best - 1, between=between)
+    starts = starts.assign(excess=starts.value / starts.best - 1)
     of_method = starts.sort_values("value", kind="stable").groupby([*place, "method"], sort=False)
     middle = (of_method.cumcount() == of_method.seed.transform("size") // 2).sort_index()
     rows = starts[middle].drop(columns=["seed", "fitted"])
@@ -249,7 +224,6 @@ def _summary(rows: pd.DataFrame) -> dict[str, Any]:
     return {
         "excess": float(_median(rows.excess.to_numpy(float))),
         "reached": int(np.isfinite(rows.excess).sum()),
-        "between": rows.between.sum(),
         "instances": len(rows),
         "starts": rows.starts.max(),
         "fewest_starts": rows.starts.min(),
@@ -356,15 +330,11 @@ def mean_ranks(board: pd.DataFrame, cost: str, level: float) -> tuple[pd.Series,
 def make_settings(scores: pd.DataFrame) -> pd.DataFrame:
     """The best start of every setting, in the columns of the scores, and these further columns.
 
-    ``setting``: lambda and what differs among the settings of the method. ``X mean`` and ``X sd`` of every cost and
-    fairness metric: over the starts, whose number is ``starts``. ``all_seconds``: of all starts. ``excess_X``: by which
-    share a cost exceeds that of the cheapest labels for the fitted centres at most, where the fit has certified it.
+    ``setting``: lambda and what differs among the settings of the method. ``excess_X``: by which share a cost exceeds
+    that of the cheapest labels for the fitted centres at most, where the fit has certified it.
     """
     points = best_starts(scores)
-    places = points.set_index(SETTING).index
-    table = settings_table(scores, SHOWN, with_sd=True).reindex(places).reset_index(drop=True)
-    seconds = scores[scores.status == "ok"].groupby(SETTING).seconds.sum().reindex(places).array
-    setting = pd.Series("", index=points.index)
+    setting = pd.Series("", points.index)
     for _, grid in points.groupby([*INSTANCE, "method"], sort=False):
         differ = varied_params(grid.params)
         for index, text in grid.params.items():
@@ -372,12 +342,8 @@ def make_settings(scores: pd.DataFrame) -> pd.DataFrame:
             params = json.loads(text)
             shown = {"λ": params["lam"], **shown} if "lam" in params else shown
             setting[index] = ", ".join(f"{name} = {plain(value)}" for name, value in shown.items())
-    settings = points.assign(setting=setting, starts=table.starts, all_seconds=seconds)
-    sds = table[[f"{name} sd" for name in SHOWN]]
-    settings = settings.join(table[list(SHOWN)].add_suffix(" mean")).join(sds)
-    for cost in _CERTIFIED:
-        settings[f"excess_{cost}"] = list(map(_excess, points.estimator, points[cost]))
-    return settings.astype({f"excess_{cost}": float for cost in _CERTIFIED})
+    excess = {f"excess_{cost}": list(map(_excess, points.estimator, points[cost])) for cost in _CERTIFIED}
+    return points.assign(setting=setting, **excess).astype(dict.fromkeys(excess, float))
 
 
 def _excess(estimator: object, value: float) -> float:

@@ -1,4 +1,4 @@
-"""The tables of the page: on the run (answers, leaderboards, settings, groups, times), and on each of its papers."""
+"""The tables of the page: on the run (leaderboards, missing fits, data sets, metrics), and on each of its papers."""
 
 from __future__ import annotations
 
@@ -51,11 +51,6 @@ from fairclust.report.tables import printed_table, row_verdicts
 from fairclust.report.verdicts import VERDICTS
 
 
-def instance_title(names: Names, dataset: Any, k: Any) -> str:
-    """A data set and its K, for readers."""
-    return f"{names.dataset(str(dataset))}, K = {k}"
-
-
 def glossary() -> Table:
     """The meaning of each metric, from its docstring."""
     rows = []
@@ -77,9 +72,7 @@ def leaderboards(board: pd.DataFrame, names: Names) -> list[dict[str, Any]]:
             "cost": SHOWN.index(cost),
             "kinds": _kinds_table(board, cost, names),
             "random": "; ".join(names.method(name) for name in sorted(_marked(board, cost, names))),
-            "between": _between(board, cost),
             "table": _distances_table(board, cost, names),
-            "pairs": _pairs_table(board, cost, names),
             "ranks": [of_level for level in LEVELS for of_level in _ranks(board, cost, level, names)],
             **_losses(board, cost, names),
         }
@@ -89,13 +82,6 @@ def leaderboards(board: pd.DataFrame, names: Names) -> list[dict[str, Any]]:
 
 def _distance(excess: float) -> str:
     return "∞" if math.isinf(excess) else signed_percent(excess).removeprefix("+")
-
-
-def _between(board: pd.DataFrame, cost: str) -> str:
-    """How many of the costs at levels are those of no clustering."""
-    rows = board[(board.cost == cost) & board.dataset.notna() & np.isfinite(board.value)]
-    n = int(rows.between.sum())
-    return f"Of {len(rows):,} costs at a level, {n:,} ({percent(n / max(len(rows), 1))}) are read between two settings."
 
 
 def _losses(board: pd.DataFrame, cost: str, names: Names) -> dict[str, Any]:
@@ -184,33 +170,12 @@ def _distances_table(board: pd.DataFrame, cost: str, names: Names) -> Table:
     return Table(f"{METRICS[cost].label}: distance to the best known", records, filters=("Family",))
 
 
-def _pairs_table(board: pd.DataFrame, cost: str, names: Names) -> Table:
-    """On how many settings each method is cheaper than each other one."""
-    order = list(board[(board.cost == cost) & board.dataset.isna() & board.level.isna()].method)
-    records, marked = [], _marked(board, cost, names)
-    for level in LEVELS:
-        values = instances_of(board, cost, level)
-        shown = [name for name in order if name in values]
-        for a in shown:
-            record = {"Shares within": percent(level, 0), "Is cheaper": _judged(names, a, marked)}
-            for b in shown:
-                cheaper, _, both = compared(values[a], values[b])
-                record[f"than {names.method(b)}"] = MISSING if a == b or not both else f"{cheaper} of {both}"
-            records.append(record)
-    filters = ("Shares within", "Is cheaper")
-    return Table("On how many settings each method is cheaper than another one", records, filters=filters)
-
-
 def _ranks(board: pd.DataFrame, cost: str, level: float, names: Names) -> Iterator[dict[str, Any]]:
     """Title and picture of the mean ranks at a level, if there are enough methods and data sets."""
     ranks, differ, p = mean_ranks(board, cost, level)
     if len(ranks):
         title = f"Shares within {percent(level, 0)}: mean ranks over data sets (Friedman's p = {p:.2g})"
         yield {"title": title, "svg": ranks_picture(ranks, differ, names, no_better(board, cost))}
-
-
-def _place(names: Names, dataset: Any, k: Any, method: Any) -> dict[str, str]:
-    return {"Data set": names.dataset(str(dataset)), "K": str(k), "Method": names.method(str(method))}
 
 
 def columns_table(points: pd.DataFrame, names: Names) -> Table | None:
@@ -227,7 +192,7 @@ def columns_table(points: pd.DataFrame, names: Names) -> Table | None:
                 known = [METRICS[name] for name in (*BY_COLUMN, OF_NUMBERS) if name in values]
                 records.append(
                     {
-                        **_place(names, dataset, k, method),
+                        **{"Data set": names.dataset(dataset), "K": str(k), "Method": names.method(method)},
                         **{"Setting": fairest.setting or MISSING, "Sensitive column": column},
                         **{metric.label: number(values[metric.name], metric.decimals) for metric in known},
                     }
@@ -235,23 +200,6 @@ def columns_table(points: pd.DataFrame, names: Names) -> Table | None:
     title = "Fairness to each sensitive column, for each method at its setting with the highest balance"
     filters = ("Data set", "Method", "Sensitive column")
     return Table(title, records, filters=filters) if records else None
-
-
-def times_table(scores: pd.DataFrame, names: Names) -> Table:
-    """Seconds of the fits by data set, K and method."""
-    records = [
-        {
-            **_place(names, *place),
-            "Fits": f"{len(fits):,}",
-            "Median s": seconds_text(fits.seconds.median()),
-            "Slowest s": seconds_text(fits.seconds.max()),
-            "All s": seconds_text(fits.seconds.sum()),
-            "All CPU s": seconds_text(fits.cpu_seconds.sum()),
-            "Peak memory MB": number(fits.peak_memory_mb.max(), 0),
-        }
-        for place, fits in scores[scores.status == "ok"].groupby([*INSTANCE, "method"], sort=False)
-    ]
-    return Table("Run times by data set and method", records, filters=("Data set", "Method"))
 
 
 def missing_table(scores: pd.DataFrame, names: Names) -> Table | None:

@@ -27,7 +27,6 @@ from fairclust.report.render import (
     escape_latex,
     escape_markdown,
     fixed,
-    latex_table,
     method_text,
     metric_label,
 )
@@ -157,8 +156,11 @@ class Printed:
         return "\n".join([*lines, *(f"- {escape_markdown(note)}" for note in self.notes), ""])
 
     def latex(self) -> str:
-        """The table in LaTeX."""
-        blocks = []
+        """The table in LaTeX, of blocks below each other. A wide block is scaled to the width of the page."""
+        lines = ["% needs \\usepackage{booktabs,amssymb,graphicx}", r"\begin{table}"]
+        lines.append(
+            rf"\centering\caption{{{escape_latex(self.title)}}}\scriptsize\setlength{{\tabcolsep}}{{3pt}}"
+        )
         for columns, rows in self._blocks(PAGE, _bold):
             body = [r"\toprule"]
             for level in range(self.n_levels):
@@ -178,8 +180,11 @@ class Printed:
                 else:
                     first = rf"\quad {escape_latex(row[0])}" if kind == "beneath" else escape_latex(row[0])
                     body.append(" & ".join([first, *map(_in_latex, row[1:])]) + r" \\")
-            blocks.append((f"l{'r' * len(columns)}", [*body, r"\bottomrule"], _width(rows) > 0.6 * PAGE))
-        return latex_table(self.title, blocks, self.notes)
+            made = [rf"\begin{{tabular}}{{l{'r' * len(columns)}}}", *body, r"\bottomrule", r"\end{tabular}"]
+            is_wide = _width(rows) > 0.6 * PAGE
+            lines += [*([r"\resizebox{\textwidth}{!}{%", *made, "}"] if is_wide else made), r"\par\medskip"]
+        told = [rf"\noindent {escape_latex(note)}\par" for note in self.notes]
+        return "\n".join([*lines, r"\end{table}", r"{\footnotesize", *told, "}", ""])
 
     def _blocks(self, width: int, bold: Callable[[str], str]) -> list[tuple[list[int], Rows]]:
         """Blocks of columns that fit the width, with their rows; columns below one heading stay together."""

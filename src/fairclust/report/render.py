@@ -207,27 +207,10 @@ class Table:
         return [f"| {' | '.join(row)} |" for row in rows]
 
     def write(self, stem: Path, data: pd.DataFrame) -> None:
-        """Write `data`, the unrounded numbers, as CSV, and the table as Markdown and LaTeX, beside `stem`."""
-        head, *rows = [" & ".join(map(escape_latex, line)) + r" \\" for line in [self.head, *self.rows]]
-        body = [r"\toprule", head, r"\midrule", *rows, r"\bottomrule"]
-        latex = latex_table(self.title, [(f"l{'r' * (len(self.head) - 1)}", body, False)], self.notes)
+        """Write `data`, the unrounded numbers, as CSV, and the table as Markdown, beside `stem`."""
         parts = [[f"# {escape_markdown(self.title)}"], _list(self.lead), self.markdown(), _list(self.notes)]
         markdown = "\n".join("\n".join([*part, ""]) for part in parts if part)
-        write_as(stem, csv=data.to_csv(index=False), md=markdown, tex=latex)
-
-
-def latex_table(title: str, blocks: Iterable[tuple[str, list[str], bool]], notes: Iterable[str]) -> str:
-    """A table in LaTeX, of blocks below each other: the kinds of their columns, their lines, and whether they are wide.
-
-    A wide block is scaled to the width of the page.
-    """
-    lines = ["% needs \\usepackage{booktabs,amssymb,graphicx}", r"\begin{table}"]
-    lines.append(rf"\centering\caption{{{escape_latex(title)}}}\scriptsize\setlength{{\tabcolsep}}{{3pt}}")
-    for kinds, body, is_wide in blocks:
-        made = [rf"\begin{{tabular}}{{{kinds}}}", *body, r"\end{tabular}"]
-        lines += [*([r"\resizebox{\textwidth}{!}{%", *made, "}"] if is_wide else made), r"\par\medskip"]
-    told = [rf"\noindent {escape_latex(note)}\par" for note in notes]
-    return "\n".join([*lines, r"\end{table}", r"{\footnotesize", *told, "}", ""])
+        write_as(stem, csv=data.to_csv(index=False), md=markdown)
 
 
 def write_as(stem: Path, **texts: str) -> None:

@@ -1,4 +1,4 @@
-"""The tables: those of each paper as it prints them, an overview of any run, and the scoreboard.
+"""The tables: those of each paper as it prints them, and the scoreboard.
 
 A paper's table is made of its rows. Each of their values is a line of the evidence, from which the printed table, the
 scoreboard and the page are made.
@@ -13,9 +13,8 @@ from typing import Any
 
 import pandas as pd
 
-from fairclust.pipeline.columns import COLUMNS
 from fairclust.pipeline.names import Names
-from fairclust.pipeline.papers import MatchSpec, TableSpec
+from fairclust.pipeline.papers import TableSpec
 from fairclust.report.checks import HOLDS
 from fairclust.report.claims import load_claims
 from fairclust.report.material import Material
@@ -24,15 +23,13 @@ from fairclust.report.render import (
     MISSING,
     Table,
     joined,
-    labelled,
     method_text,
     read_data,
-    spread_text,
     table_name,
     write_as,
 )
 from fairclust.report.rows import Row
-from fairclust.report.selection import choose, describe
+from fairclust.report.selection import describe
 from fairclust.report.verdicts import (
     AGREES,
     AS_PROGRAM,
@@ -44,7 +41,6 @@ from fairclust.report.verdicts import (
     value_verdict,
 )
 
-_OVERVIEW_METRICS = ("sse", "balance", "fairness_error", "delta", "fairness_ratio", "awd")
 EVIDENCE_COLUMNS = [
     *("paper", "table", "role", "dataset", "original", "n_clusters", "lam", "method", "metric"),
     *("reported", "decimals", "mean", "sd", "low", "high", "seeds", "seeds_asked", "setting", "kind"),
@@ -94,46 +90,6 @@ def printed_table(spec: TableSpec, lines: pd.DataFrame, paper: str, names: Names
         notes.append(f"≠ {names.dataset(row.dataset)}, {method}: {row.why.rstrip('.')}.")
     title = f"{paper}, {table_name(spec.number)}: {spec.title}"
     return printed(spec, lines, title, names, notes)
-
-
-def make_overview(scores: pd.DataFrame, level: float, names: Names, stem: Path) -> None:
-    """Write the table of every method on every data set at one level of the fairness error, the largest mean allowed.
-
-    One row per data set, K and method. For a method that does not reach the level, the fairest setting is shown.
-    """
-    match = MatchSpec(fairness="fairness_error")
-    data, notes = [], [f"{describe(match).partition(' The level')[0]} The level is {level:g}."]
-    for (dataset, k), of_dataset in scores.groupby(["dataset", "n_clusters"], sort=False):
-        for method in names.in_order(of_dataset.method):
-            choice = choose(of_dataset[of_dataset.method == method], level, match)
-            row: dict[str, object] = {"dataset": dataset, "n_clusters": k, "method": method}
-            row |= {"lam": choice.lam, "setting": choice.setting}
-            for metric in _OVERVIEW_METRICS:
-                spread = choice.spread(metric)
-                row |= {metric: spread.mean, f"{metric} sd": spread.sd, f"{metric} best": spread.best(metric)}
-            row |= {"starts": choice.n_ok, "starts asked": choice.n_all, "reached": choice.reached}
-            data.append({**row, "note": choice.note})
-            if choice.note:
-                notes.append(f"{names.dataset(str(dataset))}, {labelled(names, method)}: {choice.note}.")
-    frame = pd.DataFrame(data)
-    shown = overview_texts(frame, names).to_dict("records")
-    Table("Every method on every data set", shown, notes=notes).write(stem, frame)
-
-
-def overview_texts(overview: pd.DataFrame, names: Names) -> pd.DataFrame:
-    """The overview for readers, from the data of its CSV."""
-    shown = []
-    for row in overview.fillna({"setting": ""}).to_dict("records"):
-        text = {"data set": names.dataset(row["dataset"]), "K": row["n_clusters"]}
-        text |= {"method": labelled(names, row["method"]), "setting": row["setting"] or MISSING}
-        for metric in _OVERVIEW_METRICS:
-            column = COLUMNS[metric]
-            best = row[f"{metric} best"] if column.is_cost else math.nan
-            text[column.label] = spread_text(row[metric], row[f"{metric} sd"], column.decimals, best)
-        n_ok, n_all = row["starts"], row["starts asked"]
-        starts = MISSING if not n_all else str(n_ok) if n_ok == n_all else f"{n_ok} of {n_all}"
-        shown.append({**text, "starts": starts})
-    return pd.DataFrame(shown)
 
 
 def evidence_of(paper: str, spec: TableSpec, rows: Iterable[Row]) -> pd.DataFrame:
@@ -206,7 +162,7 @@ def row_verdicts(board: pd.DataFrame) -> pd.DataFrame:
 def make_scoreboard(
     evidence: Iterable[Path], claims: Iterable[Path], titles: Mapping[str, str], names: Names, stem: Path
 ) -> None:
-    """Write the scoreboard as CSV (all evidence), Markdown and LaTeX (a line for each row of the papers' tables).
+    """Write the scoreboard as CSV (all evidence) and Markdown (a line for each row of the papers' tables).
 
     `evidence` are the '.evidence.csv' of the papers' tables, `claims` their 'claims.csv', and `titles` maps papers to
     their short names.

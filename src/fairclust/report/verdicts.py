@@ -61,7 +61,6 @@ CAUSES = {
     "labels": "shown by the published labels",
     "paper": "shown by a contradiction in the paper or its files",
     "command": "shown by a command",
-    "run": "shown by another row of this run",
     "conjecture": "conjectured",
     "unknown": "unknown",
 }
@@ -87,7 +86,7 @@ def table_rows(
             if row.role in ("paper", "variant"):
                 _judge(row, part)
                 _control(row, part)
-        _explain(rows, spec)
+                _explain(row, spec)
         table += rows
     return table
 
@@ -402,26 +401,15 @@ def _collapse(row: Row) -> str:
     return "; ".join(words)
 
 
-def _explain(rows: list[Row], spec: TableSpec) -> None:
-    """Give a reason to each value that needs one, in the rows of one data set."""
-    for row in rows:
-        if row.verdict != DIFFERS and row.finding != CHEAPER:
-            continue
-        # Other readings of the method that have the reported values.
-        variants = [
-            other.method
-            for other in rows
-            if other.role == "variant"
-            and other.method in spec.variants.get(row.method, ())
-            and other.verdict == AGREES
-            and (other.lam == row.lam or math.isnan(row.lam))
-        ]
+def _explain(row: Row, spec: TableSpec) -> None:
+    """Give a reason to each value of a row that needs one."""
+    if row.verdict == DIFFERS or row.finding == CHEAPER:
         differ = [value for value in row.reported if value.agrees in ("lower", "higher", "no")]
         for value in differ or row.reported:
-            value.cause, value.reason, value.evidence = _cause(row, value, spec, variants)
+            value.cause, value.reason, value.evidence = _cause(row, value, spec)
 
 
-def _cause(row: Row, value: Value, spec: TableSpec, variants: list[str]) -> tuple[str, str, str]:
+def _cause(row: Row, value: Value, spec: TableSpec) -> tuple[str, str, str]:
     """The cause, the reason and its evidence of a value that differs."""
     reason = _fitting(spec, row, value.metric, "deviation")
     if reason is not None and (reason.shown_by or reason.evidence):
@@ -441,8 +429,6 @@ def _cause(row: Row, value: Value, spec: TableSpec, variants: list[str]) -> tupl
         if is_better and not lacking:
             has = "have" if kind == "labels" else "has"
             return kind, f"the {source} {has} the printed values, and ours are better", ""
-    if variants:
-        return "run", f"the variant {variants[0]} has the reported values", ""
     if reason is not None:
         return "unknown" if reason.reason.startswith("Unknown") else "conjecture", reason.reason, ""
     both = [value for value in row.values if value.ours.n and value.program.n and value.metric not in TIMES]

@@ -15,16 +15,15 @@ import numpy as np
 from scipy.linalg import block_diag
 
 from fairclust.base import NotSupported
-from fairclust.solvers.programs import SECONDS
 
 # About the seconds that a linear system takes, divided by the cube of its size, and those of each distance in a pass
-# over the points and of each entry of a mixed-integer program.
-_SYSTEM, _DISTANCE, _ENTRY = 1.25e-10, 3e-9, 1e-4
+# over the points.
+_SYSTEM, _DISTANCE = 1.25e-10, 3e-9
 
 
 @dataclass
 class Work:
-    """A limit on Newton steps and mixed-integer programs, in about the seconds that they take.
+    """A limit on Newton steps, in about the seconds that they take.
 
     It is counted instead of measured, so that every machine stops at the same step. They may take as long as the
     passes over the points, and `extra` seconds more.
@@ -46,47 +45,11 @@ class Work:
         """Count solutions of dense linear systems of this size."""
         self.spent += _SYSTEM * number * size**3
 
-    def program(self, n_entries: int) -> None:
-        """Count a mixed-integer program with so many entries in its rows."""
-        self.spent += min(SECONDS, _ENTRY * n_entries)
-
     def is_done(self, part: float = 1.0) -> bool:
         """Whether this part of the work is spent. `is_cut` is set if all of it is."""
         done = self.spent >= part * self.extra
         self.is_cut |= self.spent >= self.extra
         return done
-
-
-@dataclass(frozen=True)
-class Factors:
-    """Rows ``sign_r * values[value_r] + size_r * 1`` on the groups."""
-
-    # (n_values, n_groups). Mostly 1 for the groups that have the value and 0 for others. For a bounded mean, the scores
-    # of the groups.
-    values: np.ndarray
-    # (n_rows,); the value of each row, as its row in `values`; -1 for rows of the cluster's size alone.
-    value: np.ndarray
-    # (n_rows,); the coefficient of the value: mostly 1 or -1, and 0 for rows of the size alone
-    sign: np.ndarray
-    size: np.ndarray  # (n_rows,); the coefficient of the cluster's size
-
-    @property
-    def whole(self) -> np.ndarray:
-        """Which values count points, so that their sums over a cluster are whole numbers, shape (n_values,)."""
-        return np.all(np.isin(self.values, (0, 1)), axis=1)
-
-    @property
-    def signed(self) -> np.ndarray:
-        """The sign of every row at its own value and 0 at other values, shape (n_values, n_rows)."""
-        out = np.zeros((len(self.values), len(self.value)))
-        free = np.flatnonzero(self.value >= 0)
-        out[self.value[free], free] = self.sign[free]
-        return out
-
-    @property
-    def rows(self) -> np.ndarray:
-        """The product of the factors, which are the rows, shape (n_rows, n_groups)."""
-        return self.signed.T @ self.values + self.size[:, None]
 
 
 @dataclass(frozen=True)
@@ -109,8 +72,6 @@ class Criterion:
     # The largest share of each group, (n_groups,). It is set if the rows fix the shares, or bound the share of every
     # group from above and from below. Otherwise it is empty.
     high: np.ndarray = field(default_factory=lambda: np.empty(0))
-    # Factors of the rows. By default each row is its own value.
-    factors: Factors = None  # type: ignore[assignment]
     exact: np.ndarray = field(
         default_factory=lambda: np.empty(0, bool)
     )  # (n_rows,); which rows are equalities
@@ -119,7 +80,8 @@ class Criterion:
     # being outside the bounds as far as the table is. By default, the sum of excess times multiplier of the rows.
     saving: Callable[[np.ndarray, np.ndarray], float] = None  # type: ignore[assignment]
     work: Work = field(default_factory=Work)  # What was spent on Newton steps for this criterion
-    # (n_rows, n_values); if `combined`, for each column the coefficients of all rows at its values.
+    # (n_rows, n_values); if `combined`, for each column the coefficients of all rows at its values, and last those of
+    # the cluster's size, (n_rows, 1).
     parts: tuple[np.ndarray, ...] = ()
     # The number of groups whose points are counted on their own. By default all groups; `mean_bound` adds up the scores
     # of all groups, so that groups that only their scores tell apart count as one.
@@ -135,9 +97,6 @@ class Criterion:
             object.__setattr__(self, "limits", self.limits[:, None])
         if not self.exact.size:
             object.__setattr__(self, "exact", np.full(n_rows, self.equal))
-        if self.factors is None:
-            plain = Factors(self.rows, np.arange(n_rows), np.ones(n_rows), np.zeros(n_rows))
-            object.__setattr__(self, "factors", plain)
         if self.saving is None:
             object.__setattr__(self, "saving", self._saving_of_rows)
 
@@ -155,8 +114,7 @@ class Criterion:
 
         The price of a group is the sum of the prices of its values and of the cluster.
         """
-        alone = np.where(self.factors.value < 0, self.factors.size, 0.0)
-        return [rows.T @ multipliers for rows in (*self.parts, alone[:, None])]
+        return [rows.T @ multipliers for rows in self.parts]
 
     def excess_of(self, columns: np.ndarray, clusters: np.ndarray) -> np.ndarray:
         """`excess` of a table, shape (n_groups, n_columns), whose columns belong to the given clusters."""
@@ -223,8 +181,6 @@ def exact_shares(shares: np.ndarray, *, complete: bool = False) -> Criterion:
     the rows of other columns or of sizes, because all these rows are rounded together.
     """
     n_rows = len(shares) if complete and len(shares) > 2 else len(shares) - 1
-    value = np.arange(n_rows)
-    factors = Factors(np.eye(len(shares)), value, np.ones(n_rows), -shares[:n_rows])
 
     def excess(table: np.ndarray) -> np.ndarray:
         return np.abs(table - np.outer(shares, table.sum(axis=0)))
@@ -235,7 +191,6 @@ def exact_shares(shares: np.ndarray, *, complete: bool = False) -> Criterion:
         excess,
         equal=True,
         high=shares,
-        factors=factors,
     )
 
 
@@ -255,16 +210,8 @@ def share_bounds(lower: np.ndarray, upper: np.ndarray) -> Criterion:
         unit = unit[:1]
     over, under = (unit - high[:, None])[high < 1], (low[:, None] - unit)[low > 0]
     rows = np.vstack([over, under])
-    factors = Factors(
-        unit,
-        np.r_[np.flatnonzero(high < 1), np.flatnonzero(low > 0)],
-        np.repeat([1.0, -1.0], [len(over), len(under)]),
-        np.r_[-high[high < 1], low[low > 0]],
-    )
     bound_all = len(rows) == 2 * len(lower)
-    return Criterion(
-        rows, np.zeros(len(rows)), excess, high=upper if bound_all else np.empty(0), factors=factors
-    )
+    return Criterion(rows, np.zeros(len(rows)), excess, high=upper if bound_all else np.empty(0))
 
 
 def ratio_bound(ratio: float, n_groups: int) -> Criterion:
@@ -277,11 +224,9 @@ def ratio_bound(ratio: float, n_groups: int) -> Criterion:
     if n_groups <= 2:
         pairs = [ratio * unit[j] - unit[i] for i in range(n_groups) for j in range(n_groups) if i != j]
         rows = np.array(pairs).reshape(-1, n_groups)
-        n_rows = len(rows)
-        factors = Factors(unit, np.arange(n_rows), np.full(n_rows, -1 - ratio), np.full(n_rows, ratio))
-        return Criterion(rows, np.zeros(n_rows), excess, factors=factors)
+        return Criterion(rows, np.zeros(len(rows)), excess)
     # n_jk <= m_k and ratio m_k <= n_jk with a free number m_k need fewer rows than all pairs of groups.
-    ones, each = np.ones((n_groups, 1)), np.arange(n_groups)
+    ones = np.ones((n_groups, 1))
 
     def saving(multipliers: np.ndarray, counts: np.ndarray) -> float:
         # With the largest count of a cluster as m, the rows of the second kind are exceeded by `excess`.
@@ -292,7 +237,6 @@ def ratio_bound(ratio: float, n_groups: int) -> Criterion:
         np.zeros(2 * n_groups),
         excess,
         helpers=np.vstack([-ones, ratio * ones]),
-        factors=Factors(unit, np.r_[each, each], np.repeat([1.0, -1.0], n_groups), np.zeros(2 * n_groups)),
         saving=saving,
     )
 
@@ -379,11 +323,8 @@ def mean_bound(scores: np.ndarray, tolerance: float) -> Criterion:
         return np.broadcast_to(off, table.shape)
 
     if tolerance < 1e-9:
-        factors = Factors(scores[None], np.zeros(1, np.int64), np.ones(1), np.zeros(1))
-        exact = np.ones(1, bool)
-        return Criterion(factors.rows, np.zeros(1), excess, factors=factors, exact=exact, n_counted=1)
-    factors = Factors(scores[None], np.zeros(2, np.int64), np.array([1.0, -1.0]), np.full(2, -tolerance))
-    return Criterion(factors.rows, np.zeros(2), excess, factors=factors, n_counted=1)
+        return Criterion(scores[None], np.zeros(1), excess, exact=np.ones(1, bool), n_counted=1)
+    return Criterion(np.stack([scores, -scores]) - tolerance, np.zeros(2), excess, n_counted=1)
 
 
 def no_bound(n_groups: int) -> Criterion:
@@ -408,16 +349,13 @@ def combine(
         for sign, limits, any_of in ((1.0, most, (most < sizes.sum()).any()), (-1.0, -least, least.any()))
         if any_of
     ]
-    factors = _joint_factors(parts, len(sizes), [sign for sign, _ in size_rows])
+    # The coefficients of the rows at the values of each column, and of the rows on sizes at the size.
+    coefficients = [*(part.rows for part, _ in parts), np.array([sign for sign, _ in size_rows])[:, None]]
+    rows = [part.rows @ members for part, members in parts]
     limits = [np.broadcast_to(part.limits, (len(part.rows), n_clusters)) for part, _ in parts]
     helpers = [*(part.helpers for part, _ in parts), np.empty((len(size_rows), 0))]
     # The rows of the parts are one below the other, and end here.
     ends = np.cumsum([len(part.rows) for part, _ in parts], dtype=int)
-    by_value = []
-    for (part, members), end in zip(parts, ends, strict=True):
-        block = np.zeros((len(factors.value), len(members)))
-        block[end - len(part.rows) : end] = part.rows
-        by_value.append(block)
 
     def excess(table: np.ndarray, clusters: np.ndarray | slice = slice(None)) -> np.ndarray:
         in_clusters = table.sum(axis=0)
@@ -440,35 +378,17 @@ def combine(
         return saved
 
     return Criterion(
-        factors.rows,
+        np.vstack([*rows, coefficients[-1] * np.ones(len(sizes))]),
         np.vstack([np.empty((0, n_clusters)), *limits, *(limits for _, limits in size_rows)]),
         excess,
         helpers=block_diag(*helpers),
-        factors=factors,
         exact=np.concatenate([*(part.exact for part, _ in parts), np.zeros(len(size_rows), bool)]),
         combined=True,
         saving=saving,
-        parts=tuple(by_value),
+        parts=tuple(
+            np.split(
+                block_diag(*coefficients), np.cumsum([part.shape[1] for part in coefficients])[:-1], axis=1
+            )
+        ),
         n_counted=len(np.unique(counted, axis=0)),
-    )
-
-
-def _joint_factors(
-    parts: Sequence[tuple[Criterion, np.ndarray]], n_groups: int, size_signs: list[float]
-) -> Factors:
-    """The factors of the rows of all parts, followed by one row of the cluster size for each of `size_signs`."""
-    values, value, sign, size = [np.empty((0, n_groups))], [], [], []
-    first = 0
-    for part, members in parts:
-        factors = part.factors
-        values.append(factors.values @ members)
-        value.append(np.where(factors.value >= 0, factors.value + first, -1))
-        sign.append(factors.sign)
-        size.append(factors.size)
-        first += len(factors.values)
-    return Factors(
-        np.vstack(values),
-        np.concatenate([*value, np.full(len(size_signs), -1)]).astype(np.int64),
-        np.concatenate([*sign, np.zeros(len(size_signs))]),
-        np.concatenate([*size, np.array(size_signs)]),
     )

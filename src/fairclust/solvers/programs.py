@@ -60,11 +60,6 @@ class Program:
         )
         self._rows.append((low, high, {name: sparse.csr_array(block) for name, block in blocks.items()}))
 
-    @property
-    def n_entries(self) -> int:
-        """The number of coefficients of the rows."""
-        return sum(block.nnz for *_, blocks in self._rows for block in blocks.values())
-
     def solve(
         self, *, nodes: int | None = None, gap: float | None = None, seconds: float | None = None
     ) -> Solution | None:

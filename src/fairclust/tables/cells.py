@@ -132,8 +132,10 @@ def measured(text: str, decimal: str) -> tuple[float, str] | None:
         if number is None or (before + after and (form == "h" or unit(before + after) not in SIZES)):
             return None
     times = _TIMES_SIGN.fullmatch(after) or _TIMES_SIGN.fullmatch(after.lower())
-    # Numbers of many digits with a letter are codes.
+    # Numbers of many digits with a letter are codes, and '12B' can be a flat.
     if times and form is None and (len(times[1]) > 1 or (times[1] in after and abs(number) < 1e6)):
+        if times[1] == "B" and not (before or times[2] or number % 1):
+            return None
         number, after = number * _TIMES[times[1]], times[2]
     return (-number if minus % 2 else number), form or unit(before + after)
 
@@ -157,7 +159,12 @@ def _in_first_unit(parts: list[tuple[str, str]]) -> tuple[float, str] | None:
         if names[i] in ("", "m"):
             names[i] = _NEXT_UNIT.get(names[i - 1], names[i])
     kinds, sizes = zip(*(SIZES.get(name, ("", 0.0)) for name in names), strict=True)
-    if not kinds[0] or len({*kinds}) > 1 or any(large <= small for large, small in pairwise(sizes)):
+    if (
+        len(parts) < 2
+        or not kinds[0]
+        or len({*kinds}) > 1
+        or any(large <= small for large, small in pairwise(sizes))
+    ):
         return None
     numbers = (float(number.replace(",", ".")) for number, _ in parts)
     return sum(number * size for number, size in zip(numbers, sizes, strict=True)) / sizes[0], names[0]

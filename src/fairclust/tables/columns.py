@@ -14,6 +14,7 @@ import pandas as pd
 
 from fairclust.group_encoding import value_text
 from fairclust.messages import count, quoted, shortened
+from fairclust.stored import storable
 from fairclust.tables import cells
 from fairclust.tables.reading import CODE, TableError, is_nested
 
@@ -36,7 +37,6 @@ _DAY = re.compile(r"((19|20)?\d\d)(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])")
 # Blood pressures, means with their deviation, coordinates and the like.
 _SEVERAL = re.compile(r"[+-]?\d+([.,]\d+)?( ?[/±(;x×]|, ) ?[+-]?\d.*")
 _ID_NAME = re.compile(r"(^|[ _.-])(id|ids|uuid|guid|key|nr|no|index)$|[a-z]ID$", re.IGNORECASE)
-_LETTERED, _THOUSANDS = re.compile(r"\s*(\d[\d.,']*) ?([A-Za-z])\s*"), "kKMB"
 _PHONE = re.compile(r"(\+|00|\(0?)[\d ()/-]{6,}")
 _NEARLY_ALL = 0.95
 # The least share of numbers among the cells of a column of numbers whose other cells say that they are missing.
@@ -51,6 +51,7 @@ _CLEARLY = 1.02
 _GAP = 50
 
 
+@storable
 @dataclass(frozen=True)
 class Column:
     """A column and its role."""
@@ -107,7 +108,7 @@ def understand(frame: pd.DataFrame, asked: Asked | None = None) -> list[Column]:
     """
     asked = asked or Asked()
     named = [name for name in frame.columns if not asked.features or name in asked.features]
-    columns = [_column(frame[name], str(name), asked) for name in named]
+    columns = [understand_column(frame[name], asked) for name in named]
     wanted = {*asked.features, *asked.numbers, *asked.ordered}
     for column in columns:
         if not column.is_feature and column.name in wanted and "constant" not in column.note:
@@ -122,8 +123,9 @@ def understand(frame: pd.DataFrame, asked: Asked | None = None) -> list[Column]:
     return columns
 
 
-def _column(column: pd.Series, name: str, asked: Asked) -> Column:
-    values = column.dropna()
+def understand_column(column: pd.Series, asked: Asked) -> Column:
+    """The role of one column, see `understand`."""
+    name, values = str(column.name), column.dropna()
     if is_nested(values):
         return Column(name, "left out", "its cells are lists, not single values")
     if name.startswith("Unnamed: ") and name not in asked.features:
@@ -184,9 +186,8 @@ def _of_text(text: pd.Series, name: str, asked: Asked) -> Column:
         note = _example(words, values, str(reading.get("unit", "")))
         column = Column(name, "number", note, reading, _odd(text[~there[entries]]))
         return _number(column, pd.Series(values[entries], text.index).dropna(), asked)
-    by_any_sign = [reading | {"decimal": sign} for sign in ".," if reading]
-    amounts = [next(filter(None, (_amount(word, of) for of in by_any_sign)), None) for word in words]
     # Numbers in units that mean the same in all columns do not become categories.
+    amounts = [cells.by_any_sign(word) if reading else None for word in words]
     units = [None if amount is None else amount[1] for amount in amounts]
     known = [of is not None and (of in ("", "%", *cells.SIZES) or cells.is_currency(of)) for of in units]
     many_differ = share(there) > 0.5 and distinct > MAX_CATEGORIES
@@ -281,42 +282,15 @@ def find_reading(
 
 def _read(words: Sequence[str], counts: np.ndarray, decimal: str) -> tuple[int, dict[str, Any], np.ndarray]:
     """How many rows are numbers with a decimal point, how they are read, and the numbers of the words, or NaN."""
-    reading: dict[str, Any] = {"decimal": decimal}
-    if _are_addresses(words, counts):
-        reading["addresses"] = True
-    amounts = [_amount(word, reading) for word in words]
+    amounts = [cells.measured(word, decimal) for word in words]
     units = Counter[str]()
-    for amount, n in zip(amounts, counts, strict=False):
+    for amount, n in zip(amounts, counts, strict=True):
         if amount and amount[1]:
             units[amount[1]] += int(n)
-    if units:
-        reading["unit"] = units.most_common(1)[0][0]
-    values = np.array([cells.in_unit(amount, reading.get("unit", "")) for amount in amounts], dtype=float)
-    return int(counts[: len(words)][~np.isnan(values)].sum()), reading, values
-
-
-def _amount(word: str, reading: Mapping[str, Any]) -> tuple[float, str] | None:
-    """The number and the unit of a cell, see `cells.measured`; None if it has none, or a letter as in an address."""
-    if reading.get("addresses") and _LETTERED.fullmatch(word):
-        return None
-    return cells.measured(word, reading.get("decimal", "."))
-
-
-def _are_addresses(words: Sequence[str], counts: np.ndarray) -> bool:
-    """Whether letters behind numbers, as in '12B', belong to a house or a flat and do not mean thousands or millions.
-
-    They do if there are other letters, too, or if most numbers have none and those with a letter are whole.
-    """
-    lettered = [
-        (match, int(n))
-        for word, n in zip(words, counts, strict=False)
-        if (match := _LETTERED.fullmatch(word))
-    ]
-    if not {match[2] for match, _ in lettered} & {*_THOUSANDS}:
-        return False
-    others = {match[2] for match, _ in lettered} - {*_THOUSANDS}
-    few = 2 * sum(n for _, n in lettered) < counts[: len(words)].sum()
-    return bool(others) or (few and all(match[1].isdecimal() for match, _ in lettered))
+    unit = units.most_common(1)[0][0] if units else ""
+    values = np.array([cells.in_unit(amount, unit) for amount in amounts], dtype=float)
+    reading = {"decimal": decimal, **({"unit": unit} if unit else {})}
+    return int(counts[~np.isnan(values)].sum()), reading, values
 
 
 def _example(words: Sequence[str], found: np.ndarray, unit: str) -> str:
@@ -399,8 +373,8 @@ def numbers(column: pd.Series, reading: Mapping[str, Any]) -> pd.Series:
     if pd.api.types.is_numeric_dtype(column):
         read = column.astype(float)
     else:
-        unit = str(reading.get("unit", ""))
-        read = _by_value(column, lambda word: cells.in_unit(_amount(word, reading), unit))
+        decimal, unit = reading.get("decimal", "."), reading.get("unit", "")
+        read = _by_value(column, lambda word: cells.in_unit(cells.measured(word, decimal), unit))
     if reading.get("log"):
         read = np.sign(read) * np.log1p(read.abs())
     return read.clip(*reading["clip"]) if "clip" in reading else read

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,8 +14,8 @@ import pandas as pd
 from fairclust import __version__
 from fairclust.messages import shortened
 from fairclust.outputs import write_text
-from fairclust.stored import Stored, StoredError
-from fairclust.tables.preparation import Preparation, cross, encoded_names
+from fairclust.stored import as_json, from_json
+from fairclust.tables.preparation import Preparation
 from fairclust.tables.reading import TableError, read_table
 
 
@@ -73,53 +74,45 @@ class TableModel:
                 "--method kmeans or fmc, which need no groups"
             ) from None
 
-    def unknown(self, frame: pd.DataFrame) -> pd.Series:
-        """The groups of the rows for which the method cannot predict, as text; it is empty for all other rows."""
-        found = pd.Series("", index=frame.index)
-        if self._lacks_groups(frame):
-            return found
-        crossed = cross(self.preparation.groups(frame))
-        for name, row in crossed[~crossed.duplicated()].items():
-            try:
-                self.predict(frame.loc[[name]])
-            except ValueError:
-                found[crossed == row] = row
-        return found
-
     def _lacks_groups(self, frame: pd.DataFrame) -> bool:
         return not any(name in frame.columns for name in self.preparation.sensitive)
 
     def save(self, path: str | Path) -> None:
         """Write the model as text, which holds no code; `load_model` reads it."""
-        content = {
-            "format": "fairclust model",
-            "version": __version__,
-            "method": type(self.estimator).__name__,
-            "by_column": self.by_column,
-            "preparation": self.preparation.stored(),
-            "fitted": self.estimator._stored(),
-        }
-        write_text(Path(path), json.dumps(content))
+        method = type(self.estimator).__name__
+        content = as_json([self.preparation, self.by_column, self.estimator._saved()])
+        stated = {"format": "fairclust model", "version": __version__, "method": method}
+        stated["sha256"] = _digest(method, content)
+        write_text(Path(path), f"{json.dumps(stated)}\n{content}")
+
+
+def _digest(method: str, content: str) -> str:
+    return hashlib.sha256(f"{method}\n{content}".encode()).hexdigest()
 
 
 def load_model(path: str | Path, methods: Any) -> TableModel:
-    """Read a model that `TableModel.save` has written. No code in the file is run, and everything in it is checked.
+    """Read a model that `TableModel.save` has written. No code in the file is run.
 
     `methods` is the module that has the class of the model. TableError if there is no such file, or it does not hold a
-    model of this version.
+    model of this version, or is damaged.
     """
     if not Path(path).is_file():
         raise TableError(f"there is no file {path}")
     try:
-        stored = Stored(json.loads(Path(path).read_text(encoding="utf-8")))
-        if (version := stored.text("version")) != __version__:
-            raise StoredError(f"fairclust {version} has written it, and this is {__version__}")
-        preparation = Preparation.from_stored(stored.part("preparation"))
-        estimator = getattr(methods, stored.text("method", methods.__all__))()
-        estimator._take_stored(stored.part("fitted"), len(encoded_names(preparation.columns)))
-        return TableModel(preparation, estimator, stored.flag("by_column"))
+        head, _, content = Path(path).read_text(encoding="utf-8").partition("\n")
+        stated = json.loads(head)
+        if stated["version"] != __version__:
+            raise TableError(f"fairclust {stated['version']} has written it, and this is {__version__}")
+        if stated["method"] not in methods.__all__ or stated["sha256"] != _digest(stated["method"], content):
+            raise TableError("its content is not that of its digest, so it is damaged")
+        # This also imports the classes of what the method has learned.
+        estimator = getattr(methods, stated["method"])()
+        preparation, by_column, fitted = from_json(content)
+        for name, value in fitted.items():
+            setattr(estimator, name, value)
+        return TableModel(preparation, estimator, by_column)
     except Exception as error:
-        # A changed file can raise almost any error, here or in scikit-learn.
+        # A foreign or damaged file can raise almost any error.
         reason = shortened(str(error) or type(error).__name__, 300)
         raise TableError(
             f"{path} is no model that `fairclust fit --save` of this version has written: {reason}. Fix: fit again "

@@ -7,7 +7,8 @@ every column in a data frame, which may be a sample of the rows, and returns the
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,22 +16,21 @@ import pandas as pd
 
 from fairclust.group_encoding import SensitiveColumn, combination_names, cross_codes, cut_column, is_measured
 from fairclust.messages import shortened
-from fairclust.stored import Stored, StoredError
+from fairclust.stored import storable
 from fairclust.tables import notes
-from fairclust.tables.cells import are_truths, is_unknown, truth
+from fairclust.tables.cells import is_unknown, truth
 from fairclust.tables.columns import (
     FEW_ROWS,
     MAX_CATEGORIES,
     Asked,
     Column,
     as_text,
-    find_reading,
     numbers,
     understand,
+    understand_column,
 )
-from fairclust.tables.reading import CODE, TableError, is_nested
+from fairclust.tables.reading import TableError, is_nested
 
-MISSING = ("impute", "drop", "group")
 _MISSING_GROUP = "missing"
 # A column whose mean is bounded is shown in this many ranges unless another number is asked for.
 _SHOWN_RANGES = 4
@@ -38,8 +38,6 @@ _SHOWN_RANGES = 4
 _TOO_LARGE = 1e150
 # Columns of numbers in which more of the cells than this are none are not what the fit has seen.
 _MOST_ODD = 0.05
-SCALES = ("standardize", "l2", "none")
-ROLES = ("number", "ordered", "category")
 
 
 def _learned(column: Column, cells: pd.Series, scale: str, missing: str) -> Column:
@@ -61,8 +59,11 @@ def _learned(column: Column, cells: pd.Series, scale: str, missing: str) -> Colu
             counts[found["fill"]] += int(lacks.sum())
         values = sorted(counts, key=lambda value: (value is None, value))
         n_rare = len(values) - MAX_CATEGORIES + 1 if len(values) > MAX_CATEGORIES else 0
-        found["rare"] = sorted(values, key=counts.__getitem__)[:n_rare]
-        found["frequent"] = [value for value in values if value not in found["rare"]]
+        rare = sorted(values, key=counts.__getitem__)[:n_rare]
+        frequent = [value for value in values if value not in rare]
+        found["names"] = ["missing" if value is None else value for value in frequent] + ["rare"] * bool(rare)
+        # The column of ones and zeros for each value.
+        found["places"] = {value: i for i, value in enumerate(frequent)} | dict.fromkeys(rare, len(frequent))
     return replace(column, reading={**column.reading, **found})
 
 
@@ -80,11 +81,11 @@ def encoded_names(columns: Iterable[Column]) -> list[str]:
         if column.is_number:
             found += [name, f"{name}_missing"] if "lacks" in known else [name]
         else:
-            words = ["missing" if value is None else value for value in known["frequent"]]
-            found += [f"{name}_{word}" for word in (*words, *(["rare"] if known["rare"] else []))]
+            found += [f"{name}_{word}" for word in known["names"]]
     return found
 
 
+@storable
 @dataclass
 class Preparation:
     """What was decided about a table. All rows, those of the fit and new ones, are prepared by it.
@@ -210,12 +211,10 @@ class Preparation:
                     mean, scale = known["lacks"]
                     parts.append((cells.isna() - mean) / scale)
                 continue
-            (of_rows, values), n_frequent = pd.factorize(cells), len(known["frequent"])
-            places = {value: place for place, value in enumerate(known["frequent"])}
-            places |= dict.fromkeys(known["rare"], n_frequent)
+            of_rows, values = pd.factorize(cells)
             # A category that did not occur in the fit is none of the known ones.
-            codes = np.array([places.get(value, -1) for value in (*values, known.get("fill"))])
-            parts += [codes[of_rows] == place for place in range(n_frequent + bool(known["rare"]))]
+            codes = np.array([known["places"].get(value, -1) for value in (*values, known.get("fill"))])
+            parts += [codes[of_rows] == place for place in range(len(known["names"]))]
         X = np.column_stack([np.asarray(part, np.float64) for part in parts])
         if self.scale == "l2":
             lengths = np.linalg.norm(X, axis=1, keepdims=True)
@@ -229,54 +228,9 @@ class Preparation:
         """
         found = {}
         for column in (column for column in self.columns if not column.is_number):
-            known = {*column.reading["frequent"], *column.reading["rare"]}
-            if new := {*read(frame[column.name], column).dropna().unique()} - known:
+            if new := {*read(frame[column.name], column).dropna().unique()} - {*column.reading["places"]}:
                 found[column.name] = sorted(new)
         return found
-
-    def stored(self) -> dict[str, Any]:
-        """The content for a saved model."""
-        found = {of.name: getattr(self, of.name) for of in fields(self)}
-        columns = [{"name": of.name, "role": of.role, "reading": of.reading} for of in self.columns]
-        return found | {"columns": columns, "ranges": [column.stored() for column in self.ranges.values()]}
-
-    @classmethod
-    def from_stored(cls, stored: Stored) -> Preparation:
-        """The preparation of a saved model."""
-        lists = {of.name: stored.texts(of.name) for of in fields(cls) if of.type == "list[str]"}
-        if not lists["sensitive"] or not {*lists["means"]} <= {*lists["sensitive"]}:
-            raise StoredError("sensitive and means do not fit together")
-        columns, ranges = map(_stored_column, stored.parts("columns")), stored.parts("ranges")
-        readings = stored.part("readings")
-        return cls(
-            [*columns],
-            scale=stored.text("scale", SCALES),
-            missing=stored.text("missing", MISSING),
-            ranges={column.name: column for column in map(SensitiveColumn.from_stored, ranges)},
-            readings={name: _stored_reading(readings.part(name)) for name in lists["sensitive"]},
-            decimal=stored.text("decimal"),
-            **lists,
-        )
-
-
-def _stored_reading(stored: Stored, role: str = "") -> dict[str, Any]:
-    """How a column is read: what any column may have, and what a feature of this role must have."""
-    found: dict[str, Any] = {key: stored.text(key) for key in ("decimal", "unit") if stored.has(key)}
-    found |= {key: stored.flag(key) for key in ("addresses", "log", "odd", "truth") if stored.has(key)}
-    found |= {key: stored.array(key, 2).tolist() for key in ("clip", "lacks") if stored.has(key)}
-    if role == "ordered":
-        found["levels"] = stored.texts("levels")
-    if role in ("number", "ordered"):
-        found |= {key: float(stored.array(key)) for key in ("fill", "mean", "scale")}
-    if role == "category":
-        found |= {key: stored.texts(key, null=True) for key in ("frequent", "rare")}
-        found |= {"fill": stored.text("fill")} if stored.has("fill") else {}
-    return found
-
-
-def _stored_column(stored: Stored) -> Column:
-    role: Any = stored.text("role", ROLES)
-    return Column(stored.text("name"), role, reading=_stored_reading(stored.part("reading"), role))
 
 
 class Decision(NamedTuple):
@@ -389,17 +343,13 @@ def read(cells: pd.Series, column: Column) -> pd.Series:
     return found
 
 
-def _reading(cells: pd.Series, asked: Asked) -> dict[str, Any]:
-    """How the cells of a sensitive column of text are read; empty if they are numbers, or names of groups."""
-    if pd.api.types.is_numeric_dtype(cells) or cells.dropna().empty:
-        return {}
-    entries, words = pd.factorize(as_text(cells.dropna()))
-    if are_truths(words):
-        return {"truth": True}
-    if all(word.isdecimal() for word in words) or any(map(CODE.fullmatch, words)):
-        return {}
-    reading, found = find_reading(words.tolist(), np.bincount(entries), asked.decimal)
-    return {} if np.isnan(found[entries]).mean() > _MOST_ODD else reading
+def _reading(cells: pd.Series, asked: Asked) -> Mapping[str, Any]:
+    """How the cells of a sensitive column become numbers or truth values; empty if they are names of groups."""
+    with suppress(TableError):
+        column = understand_column(cells, Asked([str(cells.name)], decimal=asked.decimal))
+        if column.role == "number" or "truth" in column.reading:
+            return column.reading
+    return {}
 
 
 def cross(groups: pd.DataFrame) -> pd.Series:

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -24,7 +24,7 @@ import pandas as pd
 
 from fairclust.group_encoding import describe_merged, one_spelling, value_text
 from fairclust.messages import UserError, count, nearest, shortened
-from fairclust.tables.cells import WORDS, as_number, by_any_sign, is_unknown
+from fairclust.tables.cells import WORDS, as_number, by_any_sign, is_unknown, measured
 
 MISSING_TEXTS = ("", "?", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "NULL", "null", "None")
 """Cells of a table that hold one of these texts are missing."""
@@ -41,21 +41,12 @@ _COMMENT_SIGNS, _MOST_COMMENTS = ("#", "%", "//", "sep="), 1000
 _HEAD_ROWS = 30
 # In fewer rows than this, a row of words is a row of data.
 _FEW_ROWS = 5
-# The decimal point and the columns of codes of a file are found in so many rows.
-_ROWS_AHEAD = 2000
-# A currency or a unit may stand before or behind the number.
-_DECIMALS = {
-    sign: re.compile(
-        rf"(?:\D*[^\w.,])?(0{point}\d+|(\d+|\d{{1,3}}({other}\d{{3}})+){point}(\d\d?|\d{{4,}}))[^\d.,:/-]*"
-    )
-    for sign, point, other in ((",", ",", r"\."), (".", r"\.", ","))
-}
+# The columns of codes of a file are found in so many rows, and its decimal point in so many.
+_ROWS_AHEAD, _ROWS_OF_DECIMALS = 2000, 500
 # Older pandas rounds the last digit of some numbers unless it is told otherwise.
 _IS_EXACT = tuple(map(int, pd.__version__.split(".")[:2])) >= (3, 1)
 _EXACT: dict[str, Any] = {} if _IS_EXACT else {"float_precision": "round_trip"}
-_ATTRIBUTE = re.compile(
-    r"""\s*@attribute\s+(?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"|([^\s'"]+))\s""", re.IGNORECASE
-)
+_ATTRIBUTE = re.compile(r"""\s*@attribute\s+('[^']*'|"[^"]*"|\S+)\s""", re.IGNORECASE)
 
 
 class TableError(UserError):
@@ -179,9 +170,7 @@ def clean(frame: pd.DataFrame, *, ids: Collection[str] = ()) -> list[str]:
         missing = () if isinstance(cells.dtype, pd.CategoricalDtype) else MISSING_TEXTS
         words = np.array([*(np.nan if value in missing else value for value in plain), np.nan], object)
         there = pd.notna(words[:-1])
-        counts = np.bincount(codes[codes >= 0], minlength=len(found))
-        told = describe_merged(found[there], words[:-1][there], counts[there])
-        notes += [f"{name}: {text}" for text in told]
+        notes += [f"{name}: {text}" for text in describe_merged(found[there], words[:-1][there])]
         frame.isetitem(i, pd.Series(words[codes], frame.index).infer_objects())
     return notes
 
@@ -286,25 +275,29 @@ def _open_text(path: Path, form: Format) -> Opened:
 
     pandas fills rows that are too short and cuts cells at a NUL character, both without a word. Here they are errors.
     """
-    opener, above, skipped = _opener(path), 0, list[str]()
+    opener, head, above = _opener(path), list[str](), 0
     with _plain_errors(path, form), opener() as file:
         if _suffix(path) == ".arff":
             above, labels = _arff_head(_lines(path, file, form), path)
             form = form._replace(delimiter=",", quote="'", header=False, labels=labels)
         else:
             head = [*islice(_lines(path, file, form), _MOST_COMMENTS + _HEAD_ROWS)]
-            above = _lines_above(head, form) if form.header else 0
-            named = next((line for line in head[above:] if line.strip()), "")
-            form = form._replace(delimiter=form.delimiter or _likely_delimiter(named))
-            skipped = [line.strip() for line in head[:above] if line.strip() and not line.startswith("sep=")]
-    sign = form.delimiter or ","
+            above = _comments_above(head, form)
+    sign = form.delimiter or _likely_delimiter(head[above : above + _HEAD_ROWS])
+    form = form._replace(delimiter=sign)
     dialect: dict[str, Any] = {"quotechar": form.quote, "skipinitialspace": sign != " "}
     width, ahead = 0, list[list[str]]()
     with _plain_errors(path, form), opener() as file:
-        rows = csv.reader(
+        cut = csv.reader(
             islice(_lines(path, file, form), above, None), delimiter=sign, strict=True, **dialect
         )
-        for line, row in _rows(path, rows, above):
+        rows = _rows(path, cut, above)
+        if form.header and form.header_row is None:
+            top = [*islice(rows, _HEAD_ROWS)]
+            place, _ = _header_place([row for _, row in top], form.names, least=3)
+            above = top[place][0] - 1 if place else above
+            rows = chain(top[place:], rows)
+        for line, row in rows:
             width = width or len(row)
             if len(row) != width:
                 raise TableError(
@@ -315,16 +308,16 @@ def _open_text(path: Path, form: Format) -> Opened:
                 ahead.append([cell.strip() for cell in row])
     if not ahead:
         raise TableError(f"{path} is empty")
+    skipped = [line.strip() for line in head[:above] if line.strip() and not line.startswith("sep=")]
     names, n_below, notes = _heading(ahead, form, path, above, skipped)
     del ahead[: form.header + n_below]
     if not ahead:
         raise TableError(f"{path} has a header and no rows")
     decimal = form.decimal or "."
     if form.decimal is None and sign != ",":
-        shown = Counter(
-            of for row in ahead for cell in row for of, one in _DECIMALS.items() if one.fullmatch(cell)
-        )
-        if shown[","] > shown["."]:
+        cells = [cell for row in ahead[:_ROWS_OF_DECIMALS] for cell in row if "," in cell or "." in cell]
+        by_comma, by_point = (sum(measured(cell, of) is not None for cell in cells) for of in ",.")
+        if by_comma > by_point:
             decimal = ","
             notes.append(
                 "the comma is the decimal point, because more cells show one than a point; --decimal states it"
@@ -387,22 +380,23 @@ def _rows(path: Path, rows: Any, above: int) -> Iterator[tuple[int, list[str]]]:
         ) from None
 
 
-def _lines_above(head: list[str], form: Format) -> int:
-    """The number of lines above the names of the columns: comments, titles, and Excel's 'sep=;'."""
-    if form.header_row is not None:
-        return form.header_row - 1
+def _comments_above(head: list[str], form: Format) -> int:
+    """The number of comments, empty lines and Excel's 'sep=;' at the top, or of the lines above a stated header."""
+    if form.header_row is not None or not form.header:
+        return (form.header_row or 1) - 1
     comments = (not line.strip() or line.lower().startswith(_COMMENT_SIGNS) for line in head)
-    above = next((i for i, is_comment in enumerate(comments) if not is_comment), len(head))
-    below = head[above : above + _HEAD_ROWS]
-    sign = form.delimiter or max(_SIGNS, key=lambda of: max((line.count(of) for line in below), default=0))
-    rows = [
-        next(csv.reader([line], delimiter=sign), []) if '"' in line else line.split(sign) for line in below
-    ]
-    return above + _header_place(rows, form.names, least=3)[0]
+    return next((i for i, is_comment in enumerate(comments) if not is_comment), len(head))
 
 
-def _likely_delimiter(line: str) -> str:
-    return max(_SIGNS, key=re.sub('"[^"]*"', "", line).strip("\r\n").count)
+def _likely_delimiter(lines: Sequence[str]) -> str:
+    """The sign that is as often in most lines as in others; and if several are, the most frequent one."""
+    plain = [re.sub('"[^"]*"', "", line).strip("\r\n") for line in lines]
+
+    def fits(sign: str) -> tuple[int, int]:
+        times = Counter(line.count(sign) for line in plain if sign in line)
+        return max(((n_lines, n_signs) for n_signs, n_lines in times.items()), default=(0, 0))
+
+    return max(_SIGNS, key=fits)
 
 
 def _header_place(rows: Sequence[Sequence[str]], names: Collection[str], least: int = 1) -> tuple[int, bool]:
@@ -483,25 +477,14 @@ def _heading(
 
 
 def _check_header(names: list[str], ahead: list[list[str]], path: Path, form: Format) -> None:
-    """TableError if a row cannot be a header, although some columns have numbers as names.
-
-    Years, identifiers and wavelengths occur as names of columns. Negative numbers, repeated numbers, and fractions that
-    do not increase are taken as data, as is an expected name that occurs again in its column beside a number or another
-    such cell.
-    """
-    cells = [as_number(name, form.decimal or ".") for name in names]
-    numbers = [number for number in cells if number is not None]
-    are_odd = len({*numbers}) < len(numbers) or any(number < 0 or number % 1 for number in numbers)
-    are_data = are_odd and not (len(numbers) > 2 and numbers == sorted({*numbers}) and numbers[0] >= 0)
-    # A single name that is a number does not tell a header from data.
-    shared = [i for i, name in enumerate(names) if one_spelling(name) in form.names]
-    are_data &= len(shared) < 2 and all(cells[i] is not None for i in shared)
+    """TableError if a row is no header: an expected name and another cell occur again below it, or this is a number."""
 
     def is_value(i: int) -> bool:
         return any(row[i] == names[i] and row != names for row in ahead)
 
-    rest = [i for i in range(len(names)) if i not in shared]
-    if are_data or (any(map(is_value, shared)) and any(cells[i] is not None or is_value(i) for i in rest)):
+    expected = {i for i, name in enumerate(names) if one_spelling(name) in form.names}
+    others = {*range(len(names))} - expected
+    if any(map(is_value, expected)) and any(as_number(names[i]) is not None or is_value(i) for i in others):
         shown = shortened(repr((form.delimiter or ",").join(names)))
         raise TableError(
             f"the first line of {path} looks like data: {shown}. Fix: write the names of the columns above it, or "
@@ -514,7 +497,7 @@ def _arff_head(lines: Iterable[str], path: Path) -> tuple[int, list[str]]:
     names: list[str] = []
     for number, line in enumerate(lines, start=1):
         if found := _ATTRIBUTE.match(line):
-            names.append(next(name for name in found.groups() if name is not None))
+            names.append(found[1].strip("'\""))
         elif names and line.strip().lower().startswith("@data"):
             return number, names
     raise TableError(
@@ -583,37 +566,34 @@ def _read_workbook(path: Path, form: Format) -> _Read:
     """
     as_written = {"header": None, "dtype": object, "keep_default_na": False, "na_values": [""]}
     sheets = pd.read_excel(path, sheet_name=None, engine="calamine", **as_written)
-    places = {name: _header_place(_top(cells), form.names) for name, cells in sheets.items() if cells.size}
-    filled = [name for name in places if sheets[name].notna().any(axis=None)]
-    if not filled:
+    filled = {name: cells.dropna(axis=1, how="all") for name, cells in sheets.items()}
+    texts = {
+        name: cells.fillna("").astype(str).to_numpy().tolist() for name, cells in filled.items() if cells.size
+    }
+    places = {name: _header_place(rows[:_HEAD_ROWS], form.names) for name, rows in texts.items()}
+    if not places:
         raise TableError(f"{path} is empty")
     if form.sheet is not None and form.sheet not in places:
         raise TableError(
             f"--sheet: {path} has no sheet {form.sheet!r}; {nearest(form.sheet, map(str, sheets))}"
         )
-    expected = [name for name in filled if places[name][1]]
-    name = form.sheet if form.sheet is not None else (expected or filled)[0]
-    cells = sheets[name].dropna(axis=1, how="all")
+    expected = [name for name, (_, is_expected) in places.items() if is_expected]
+    name = form.sheet if form.sheet is not None else (expected or [*places])[0]
     first = 0 if not form.header else places[name][0] if form.header_row is None else form.header_row - 1
-    above = [str(row.dropna().iloc[0]) for _, row in cells.iloc[:first].dropna(how="all").iterrows()]
-    rows = cells.iloc[first:].dropna(how="all")
+    rows = filled[name].iloc[first:].dropna(how="all")
     if rows.empty:
         raise TableError(
-            f"--header-row: {path} has {len(cells):,} rows, and no cell from row {first + 1:,} on. Fix: name another "
-            "row, or another sheet"
+            f"--header-row: {path} has {len(texts[name]):,} rows, and no cell from row {first + 1:,} on. Fix: name "
+            "another row, or another sheet"
         )
-    top = rows.head(_ROWS_AHEAD).astype(object).fillna("").astype(str)
-    names, n_below, notes = _heading(top.to_numpy().tolist(), form, path, first, above)
+    above = [next(filter(None, row)) for row in texts[name][:first] if any(row)]
+    top = [row for row in texts[name][first : first + _ROWS_AHEAD] if any(row)]
+    names, n_below, notes = _heading(top, form, path, first, above)
     frame = rows.iloc[form.header + n_below :].reset_index(drop=True).infer_objects().set_axis(names, axis=1)
-    if len(filled) > 1 and form.sheet is None:
-        others = shortened(", ".join(repr(of) for of in filled if of != name), 200)
+    if len(places) > 1 and form.sheet is None:
+        others = shortened(", ".join(repr(of) for of in places if of != name), 200)
         notes.append(f"the sheet {name!r} is read, and not {others}; --sheet names another")
     return frame, notes
-
-
-def _top(cells: pd.DataFrame) -> list[list[str]]:
-    rows = cells.dropna(axis=1, how="all").head(_HEAD_ROWS).itertuples(index=False)
-    return [["" if pd.isna(cell) else str(cell) for cell in row] for row in rows]
 
 
 _READERS: dict[str, Callable[[Path, Format], _Read]] = {

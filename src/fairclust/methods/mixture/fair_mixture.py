@@ -29,9 +29,8 @@ from fairclust.methods.mixture.fit import (
     start_mixture,
 )
 from fairclust.methods.mixture.parameters import Family, Mixture
-from fairclust.methods.mixture.rows import Columns, Rows, divided, draw, find_columns
+from fairclust.methods.mixture.rows import Rows, divided, draw, find_columns
 from fairclust.metrics import balance, contingency, delta, sse
-from fairclust.stored import Stored, StoredError
 
 # The share of the rows in a mini-batch.
 _BATCH = 0.1
@@ -321,38 +320,10 @@ class FairMixture(FairClusterer):
         """
         return self._new(X).labels(self._mixture.shifted(self._offset))
 
-    def _stored(self) -> dict[str, Any]:
-        """What `predict` needs, for a file; `_take_stored` sets it."""
-        columns, arrays = self._columns, {**vars(self._mixture), "offset": self._offset}
-        return {
-            "categorical": columns.categorical.tolist(),
-            "sizes": list(columns.sizes),
-            "shift": columns.shift.tolist(),
-            "unit": float(columns.unit),
-            "shared": self._mixture.family.shared,
-            **{name: arrays[name].tolist() for name in ("eta", "means", "log_sd", "logits", "offset")},
-        }
-
-    def _take_stored(self, stored: Stored, n_features: int) -> None:
-        """Set what `predict` needs from a file that may be damaged: every shape is checked."""
-        self.n_features_in_ = n_features
-        categorical = stored.array("categorical", None).astype(int)
-        sizes = tuple(stored.array("sizes", len(categorical)).astype(int).tolist())
-        numeric = np.setdiff1d(np.arange(n_features), categorical)
-        if len(numeric) + len(categorical) != n_features or min(sizes, default=1) < 1:
-            raise StoredError("the categorical columns do not fit the features")
-        frame = stored.array("shift", len(numeric)), stored.number("unit")
-        self._columns = Columns(numeric, categorical, sizes, *frame)
-        eta = stored.array("eta", None)
-        k, shared = len(eta), stored.flag("shared")
-        self._mixture = Mixture(
-            Family(shared, sizes, 0.0),
-            eta,
-            stored.array("means", k, len(numeric)),
-            stored.array("log_sd", *((1, 1) if shared else (k, len(numeric)))),
-            stored.array("logits", k, sum(sizes)),
-        )
-        self.n_clusters, self._offset, self.categories_ = k, stored.array("offset", k), {}
+    def _saved(self) -> dict[str, Any]:
+        """The attributes that `predict` needs, for a file."""
+        names = ("n_clusters", "n_features_in_", "categories_", "_columns", "_mixture", "_offset")
+        return {name: getattr(self, name) for name in names}
 
     def predict_proba(self, X: Any, sensitive_features: Any = None) -> np.ndarray:
         """Responsibilities psi_k(x) of each row. `calibrate` does not change them.

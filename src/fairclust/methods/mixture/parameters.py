@@ -11,6 +11,7 @@ from functools import cached_property
 import numpy as np
 
 from fairclust.kernels.mixture import Components, Moments, logit_gradient, probabilities_by_feature
+from fairclust.stored import storable
 
 # The least weight of a component, for components without points, and the least probability of a category in the M-step,
 # for categories that a component does not have.
@@ -18,6 +19,7 @@ _MIN_WEIGHT = 1e-12
 _MIN_PROBABILITY = 1e-6
 
 
+@storable
 @dataclass(frozen=True)
 class Family:
     """A kind of mixture: the shapes and bounds of its parameters."""
@@ -39,6 +41,7 @@ class Family:
         return int(self.edges[-1])
 
 
+@storable
 @dataclass
 class Mixture:
     """Parameters, unconstrained except for the lower bound of the standard deviations."""

@@ -12,6 +12,7 @@ from numpy.typing import DTypeLike
 
 from fairclust.kernels.mixture import Components, MixtureTiles, PackedRows
 from fairclust.kernels.tiles import blocks, distinct_rows, make_layout, pack_points
+from fairclust.stored import storable
 
 _BLOCK_ROWS, _SMALL_BLOCK_ROWS = 1 << 17, 1 << 14
 # Points and responsibilities are in single precision, parameters and sums are double.
@@ -23,6 +24,7 @@ _LEAST_PER_GROUP = 50
 _MOST_CATEGORIES = 65_536
 
 
+@storable
 class Columns(NamedTuple):
     """Columns of X by kind, the categories of the categorical ones, and the frame of the numeric ones."""
 
@@ -71,7 +73,7 @@ class Rows(NamedTuple):
         members, counts = np.arange(n_levels + 1, dtype=np.int32)[:, None], np.ones(len(codes))
         if merge and columns.sizes:
             if not len(columns.numeric):
-                kept, counts = distinct_rows(levels, codes)
+                kept, _, counts = distinct_rows(levels, codes)
                 numeric, levels, codes = numeric[kept], levels[kept], codes[kept]
             levels, members = _joint_categories(levels, n_levels)
         layout = make_layout(codes, n_groups)

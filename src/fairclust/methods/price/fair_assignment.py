@@ -18,7 +18,6 @@ from fairclust.methods.price.rounding import round_prices
 from fairclust.sample_weight import (
     check_weights,
     groups_of_rows,
-    labelling_rows_without_weight,
     rows_without_weight,
 )
 from fairclust.sensitive import Sensitive, new_groups, read_sensitive
@@ -205,8 +204,7 @@ def fair_assignment(
     if len(rest):
         codes, prices = np.zeros(len(rest), int), made.prices
         if sensitive.columns:
-            with labelling_rows_without_weight():
-                codes, prices = new_groups(sensitive.columns, sensitive.cells, prices, [], others, len(rest))
+            codes, prices = new_groups(sensitive.columns, sensitive.cells, prices, [], others, len(rest))
         labels = np.empty(len(given), made.labels.dtype)
         labels[counted], labels[rest] = made.labels, (other_costs + prices[codes]).argmin(axis=1)
         made = replace(made, labels=labels)

@@ -21,19 +21,17 @@ from fairclust.messages import count, percent
 from fairclust.methods._prototypes import PrototypeClusterer
 from fairclust.methods.price.bounds import Bounds, bounds_criterion
 from fairclust.methods.price.budget import check_budget, fairest_clustering
-from fairclust.methods.price.rounding import Labels, cheapest, loose_labels, round_prices
+from fairclust.methods.price.rounding import cheapest, round_prices
 from fairclust.metrics.centers import pairwise_blocks
 from fairclust.sample_weight import check_weights
 from fairclust.sensitive import Sensitive, read_sensitive
 from fairclust.solvers.alternation import Alternation, Prototypes, Run, alternate, judge_fall
 from fairclust.solvers.criteria import Criterion, exact_shares
-from fairclust.solvers.points import MeasuredPoints
 from fairclust.solvers.prices import (
     Prices,
     approach,
     certificate_text,
     certified_gap,
-    lower_bound,
     paid_limits,
     price_step,
     solve,
@@ -151,10 +149,9 @@ class PriceFairKMeans(PrototypeClusterer):
     matters most in clusters of a few points. Rows with weights cannot be split, so the labels violate the bounds by up
     to the weight of a row at a boundary.
 
-    A few points far from all others can make it expensive to meet the bounds to the last point. If `gap_` is large,
-    `fit` therefore also tries labels that violate the bounds by at most a point in every cell, except for rows in
-    chunks or with weights, and keeps them, with a warning, if they are much cheaper. `cost_` may then be below
-    `lower_bound_`, which holds for labels within the bounds.
+    A few points far from all others can make it expensive to meet the bounds to the last point. Labels are then off the
+    bounds by about a point, with a warning, if that is much cheaper. `cost_` may then be below `lower_bound_`, which
+    holds for labels within the bounds.
 
     Examples
     --------
@@ -281,7 +278,6 @@ class PriceFairKMeans(PrototypeClusterer):
         # A fit without a budget has no tolerance to report, so the attributes of an earlier fit are removed.
         for stated in ("tolerance_", "tolerance_bound_"):
             self.__dict__.pop(stated, None)
-        starts: list[Prototypes] = []
         if self._has_budget:
             run, criterion, prices = self._within_budget(points, criterion_of, rng)
         else:
@@ -294,7 +290,7 @@ class PriceFairKMeans(PrototypeClusterer):
             else:
                 starts = self._starts(points, rng)
                 (run, *_), prices = self._best(points, criterion, criterion_of, starts, rng)
-        self._finish(points, criterion, run, prices, starts, codes)
+        self._finish(points, criterion, run, prices, codes)
 
     def _run(
         self,
@@ -453,45 +449,26 @@ class PriceFairKMeans(PrototypeClusterer):
         criterion: Criterion,
         run: Run,
         solved: Prices,
-        starts: Sequence[Prototypes],
         codes: np.ndarray | None,
     ) -> None:
         """Round the prices of the best run to labels, and set the attributes of the fit.
 
-        `starts` are tried in addition to the run if a few points lie far from all others. `codes`, the groups of the
-        rows, are None for rows in chunks.
+        `codes`, the groups of the rows, are None for rows in chunks.
         """
-        unit = self._unit
+        unit, prices = self._unit, solved.prices
         points.measure(run.prototypes.centers)
         labels, cost, counts = round_prices(points, criterion, solved)
-        made = strict = Labels(labels, cost, counts, run.prototypes, solved)
-        expensive = self._is_expensive(points, criterion, made, lower_bound(points, criterion, solved))
-        # Rows with weights cannot be split, and rows in chunks are so many that a few do not matter.
-        if expensive and codes is not None and points.weights is None:
-            made = loose_labels(
-                points,
-                criterion,
-                strict,
-                starts,
-                codes,
-                update=self._update,
-                max_iter=self.max_iter,
-                tol=self.tol,
-            )
-        saved = strict.cost / made.cost - 1 if made.cost > 0 else np.inf if strict.cost > 0 else 0.0
-        prices, counts = made.solved.prices, made.counts
-        self._keep(points, made.prototypes, prices)
+        self._keep(points, run.prototypes, prices)
         # The tiles may be in single precision, so the cost of rows in memory is summed again from the rows.
-        cost = made.cost
         if codes is not None:
-            cost = self._paid(points.X, made.labels, made.prototypes.centers, points.weights)
-        bound = self._least(points, prices, codes) - paid_limits(criterion, made.solved.multipliers)
-        gap = certified_gap(criterion, made.solved, cost, bound, counts)
-        # No labels cost less than those of the nearest centres.
-        nearest = self._least(points, np.zeros_like(prices), codes) if expensive else 0.0
-        if nearest > 0:
-            gap = min(gap, max(0.0, cost / nearest - 1))
-        self.labels_ = made.labels
+            cost = self._paid(points.X, labels, run.prototypes.centers, points.weights)
+        bound = self._least(points, prices, codes) - paid_limits(criterion, solved.multipliers)
+        gap = certified_gap(criterion, solved, cost, bound, counts)
+        if gap > _LARGE_GAP:
+            # No labels cost less than those of the nearest centres.
+            nearest = self._least(points, np.zeros_like(prices), codes)
+            gap = min(gap, max(0.0, cost / nearest - 1)) if nearest > 0 else gap
+        self.labels_ = labels
         self.cost_, self.lower_bound_, self.gap_ = cost * unit, bound * unit, gap
         self.violation_ = float(criterion.excess(counts).max()) * unit
         self.n_iter_, self.converged_ = len(run.history), run.verdict == "at rest"
@@ -499,20 +476,18 @@ class PriceFairKMeans(PrototypeClusterer):
             {**record, **{name: record[name] * unit for name in _IN_UNITS}} for record in run.history
         ]
         if codes is None:
-            self.n_rounded_ = len(made.labels.moved)
+            self.n_rounded_ = len(labels.moved)
         else:
-            self.n_rounded_ = int((points.hard(1.0, prices)[0] != made.labels).sum())
+            self.n_rounded_ = int((points.hard(1.0, prices)[0] != labels).sum())
         self._column_prices = []
         if criterion.combined and self._sensitive.columns and not self.crossed:
             # Every row has one value of the first column, so the price of the cluster itself is added there.
-            first, *others, cluster = criterion.column_prices(made.solved.multipliers)
+            first, *others, cluster = criterion.column_prices(solved.multipliers)
             self._column_prices = [first + cluster, *others]
-        for complaint in self._complaints(criterion, counts, saved, expensive):
+        for complaint in self._complaints(criterion, counts):
             self._complain(complaint)
 
-    def _complaints(
-        self, criterion: Criterion, counts: np.ndarray, saved: float, expensive: bool
-    ) -> Iterator[str]:
+    def _complaints(self, criterion: Criterion, counts: np.ndarray) -> Iterator[str]:
         """What the user should know about a fit that may disappoint."""
         n_empty = int((counts.sum(axis=0) == 0).sum())
         if n_empty > 0 or (not self.converged_ and self.n_iter_ >= self.max_iter):
@@ -525,28 +500,20 @@ class PriceFairKMeans(PrototypeClusterer):
             )
         if criterion.work.is_cut:
             yield criterion.work.advice
-        if saved > 0 and self.violation_ > 0:
+        per_cell = counts.sum() / counts.size
+        if self.violation_ > 0 and 0 < self.cost_ < (1 - _LARGE_GAP) * self.lower_bound_:
+            saved = self.lower_bound_ / self.cost_ - 1
             more = f"{percent(saved, 0)} more" if saved < 10 else f"{1 + saved:.2g} times as much"
             yield (
-                f"the labels are off the bounds by up to {self.violation_:.2g} points in a cluster, because the "
-                f"labels found within them cost {more}: a few points lie far from all others. {_LONG_TAIL}"
+                f"the labels are off the bounds by up to {self.violation_:.2g} points in a cluster, because labels "
+                f"within them cost at least {more}: a few points lie far from all others. {_LONG_TAIL}"
             )
-        elif expensive and self.gap_ > _LARGE_GAP:
+        elif self.gap_ > _LARGE_GAP and per_cell >= (_FEW_PER_CELL if self.gap_ > 1 else _PER_CELL):
             yield (
                 f"the labels may cost up to {percent(self.gap_, 0)} more than the cheapest labels within the bounds, "
                 f"because a few points far from all others move whole clusters. {_LONG_TAIL}; precision='double' may "
                 "help"
             )
-
-    def _is_expensive(self, points: MeasuredPoints, criterion: Criterion, made: Labels, bound: float) -> bool:
-        """Whether the bounds cost so much that a few points far from all others may be the reason."""
-        gap = certified_gap(criterion, made.solved, made.cost, bound, made.counts)
-        per_cell = points.n_samples / made.counts.size
-        # The bounds also cost too much where they have emptied a cluster, which the gap at these centres does not show.
-        emptied = not made.counts.sum(axis=0).all()
-        return ((gap > _LARGE_GAP or emptied) and per_cell >= _PER_CELL) or (
-            gap > 1 and per_cell >= _FEW_PER_CELL
-        )
 
     def _least(self, points: Any, prices: np.ndarray, codes: np.ndarray | None) -> float:
         """The sum over points of the least distance plus price, in double precision for rows in memory."""

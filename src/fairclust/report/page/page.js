@@ -1,6 +1,6 @@
 "use strict";
-// This script sorts and filters tables, shows the charts of other metrics, which report/charts.py has drawn, says what a
-// mark is, and finds the cheapest method. The page is complete without it.
+// This script sorts and filters tables, shows the charts, which report/charts.py has drawn, says what a mark is, and
+// finds the cheapest method. Without it, the page has all tables and figures of the papers and the leaderboard.
 (async () => {
   const packed = Uint8Array.from(atob(document.getElementById("data").textContent), (c) => c.charCodeAt(0));
   const unpacked = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
@@ -139,12 +139,10 @@
       this.figure = figure;
       this.model = model;
       this.svg = figure.querySelector("svg.front");
-      this.points = [...this.svg.querySelectorAll(".p")].sort((a, b) => a.dataset.i - b.dataset.i).map((mark) => ({
-        mark,
-        method: Number(mark.dataset.m),
-        setting: mark.dataset.s,
-        seed: mark.dataset.r,
-        values: mark.dataset.v.split(",").map((v) => (v === "" ? NaN : v === "inf" ? Infinity : Number(v))),
+      this.points = model.marks.map(({ values, ...point }) => ({
+        ...point,
+        mark: inSvg("use", { href: `#m${data.methods[point.method].shape}`, "data-m": point.method }),
+        values: values.split(",").map((v) => (v === "" ? NaN : v === "inf" ? Infinity : Number(v))),
       }));
       this.current = null;
       this.svg.addEventListener("pointermove", (event) => this.point(event));
@@ -294,7 +292,7 @@
 
   const ask = document.getElementById("ask").elements;
   // Settings that use all clusters, with a finite cost.
-  const wholeIn = (chart, cost) => chart.points.filter((p) => !("c" in p.mark.dataset) && Number.isFinite(p.values[cost]));
+  const wholeIn = (chart, cost) => chart.points.filter((p) => !p.collapsed && Number.isFinite(p.values[cost]));
   const usableIn = (chart, cost) => wholeIn(chart, cost).filter((p) => !isRandom(p.method, cost));
   const cheapestOf = (points, cost) => points.reduce((a, b) => (b.values[cost] < a.values[cost] ? b : a), points[0]);
   const answer = () => {
@@ -317,7 +315,7 @@
     const fair = usable.filter(isFair), lines = [];
     if (fair.length) {
       const first = cheapest(fair), second = cheapest(fair.filter((p) => p.method !== first.method));
-      const [of, excess] = (first.mark.dataset.e ?? "").split(",").map(Number);
+      const [of, excess] = first.excess;
       const proof = of === cost && excess !== undefined
         ? `Certified: with these centres, no equally fair labels are more than ${(100 * excess).toFixed(3)} % cheaper.`
         : "The best known cost of this run, without a certified bound.";
