@@ -43,7 +43,7 @@ from fairclust.metrics import METRICS, contingency, data_balance, n_nonempty, ss
 from fairclust.outputs import atomic_write
 from fairclust.pipeline.config import Config, user_config
 from fairclust.pipeline.grids import derive_random_state
-from measuring import ROOT, paper_data
+from measuring import paper_data
 
 DATASETS = ("adult", "bank_3", "credit_2")
 RIVALS = ("vfc_kmeans", "backurs_kmeans", "bera", "frkm", "bfkm", "fca_relaxed", "fca", "fmc_em", "fmc_gd")
