@@ -23,7 +23,7 @@ from fairclust.solvers.prices import Prices, lower_bound, solve, temperature_uni
 from fairclust.solvers.programs import Program, table_sums
 
 # With fewer points for each cell and at most _FEW_CELLS cells, every point may move, and no table is rounded first.
-_FEW_TO_MOVE, _FEW_CELLS = 200, 300
+_FEW_TO_MOVE, _FEW_CELLS = 50, 300
 # In other cases, this many points of each group may move at each boundary, and one more for each point by which the
 # table exceeds its bounds, or as many as a flow needs.
 _NEARBY = 10
@@ -33,7 +33,7 @@ _MANY_CLUSTERS, _FEW_MOVED, _FEW_ENTERED = 64, 32, 16
 # What violations are charged, in units of the mean gap of the potentials: for each point of the largest excess, for
 # each point of the sum of all, and at the end for each cluster with an excess, unless some bounds are equalities, which
 # whole points rarely meet.
-_WORST, _ALL, _ANY = 100.0, 10.0, 100.0
+_WORST, _ALL, _ANY = 30.0, 2.0, 100.0
 # Smaller excesses are rounding errors, and so are smaller changes of the cost, in units of the mean potential.
 _MET, _CHEAPER = 1e-5, 1e-6
 # `move_points` takes at most _MOST_STEPS steps. Pairs move only if the square of the number of cells, or with weights
@@ -284,12 +284,11 @@ class _Moves:
             present = clusters == labels[:, None]
             change = (costs - costs[present][:, None]) * near.weights[members][:, None]
             change[present] = np.inf
-            # Of several points for the same move, the last one stays, which is the cheapest.
-            order = np.argsort(-change, axis=None, kind="stable")
-            move = (labels[:, None] * n_clusters + clusters).ravel()[order]
+            move, of = labels[:, None] * n_clusters + clusters, np.broadcast_to(members[:, None], change.shape)
             cost, point = np.full(n_clusters**2, np.inf), np.zeros(n_clusters**2, int)
-            cost[move] = change.ravel()[order]
-            point[move] = np.repeat(members, clusters.shape[1])[order]
+            np.minimum.at(cost, move, change)
+            is_least = change == cost[move]
+            point[move[is_least]] = of[is_least]
             self._cost[j], self._point[j] = cost.reshape(-1, n_clusters), point.reshape(-1, n_clusters)
             self._first[j] = np.arange(n_clusters)
             if self._chained:
