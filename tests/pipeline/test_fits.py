@@ -101,15 +101,6 @@ def test_few_rows_that_take_long_to_fit_are_given_up_and_the_fit_goes_on(run, no
     assert notes() == {"long": 1, "ok": 1}
 
 
-def test_after_two_timeouts_the_other_starts_of_a_setting_are_not_tried(run, notes):
-    rows = run(grid("sleep", "ok", seeds=[0, 1, 2, 3]), grid("sleep", k=2), cell_seconds=1.0)
-    assert notes() == {"sleep": 3, "ok": 4}
-    assert rows.status.tolist() == ["timeout"] * 4 + ["ok"] * 4 + ["timeout"]
-    reason = "not tried: 2 other starts of this setting exceeded the limit of 1 s"
-    assert rows.reason.eq(reason).tolist() == [False, False, True, True] + [False] * 5
-    assert rows.wall_seconds.isna().tolist() == rows.reason.eq(reason).tolist()
-
-
 def test_narrower_and_wider_grids_and_other_names_fit_only_what_no_cache_has(run, notes):
     first = run(grid("ok", "global", seeds=[0, 1]))
     assert notes() == {"ok": 2, "global": 2}

@@ -10,10 +10,9 @@ from __future__ import annotations
 import hashlib
 import sys
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -25,7 +24,7 @@ from fairclust.datasets.store import load_graph, load_prepared, read_card
 from fairclust.pipeline.columns import record_of
 from fairclust.pipeline.fit_cell import fit_cell, takes_columns, warm_up
 from fairclust.pipeline.fit_process import FitEnded, FitProcess
-from fairclust.pipeline.grids import Cell, Grid, canonical_json, cells_of_grids
+from fairclust.pipeline.grids import Cell, Grid, cells_of_grids
 from fairclust.pipeline.provenance import git_commit, package_versions
 from fairclust.pipeline.scores import write_fits
 
@@ -34,8 +33,6 @@ Outcome = tuple[dict[str, Any], np.ndarray | None]
 
 # Statuses with which a fit is finished. Others are tried again when their job runs again.
 _FINAL = {"ok", "skipped", "diverged"}
-# Other starts of a setting are not tried after so many have exceeded the limit of time.
-_ENOUGH_TIMEOUTS = 2
 # Compiling takes less, but the few rows of a warm-up can be a program of hours.
 _WARM_UP_SECONDS = 120
 
@@ -127,7 +124,6 @@ class _Job:
     origin: Mapping[str, Any]  # threads, commit and versions, for the records of new fits
     stack: ExitStack
     process: FitProcess | None = None
-    timeouts: Counter[str] = field(default_factory=Counter)  # the fits of each setting over the limit of time
 
     def outcome(self, cell: Cell, data_hash: str, given_up: str) -> Outcome:
         """The record and the labels of a cell, from a cache or from a fit, with the scores of the present metrics."""
@@ -150,18 +146,15 @@ class _Job:
     def _fit(self, cell: Cell, given_up: str) -> Outcome:
         if given_up:
             raise Unfinished({"status": "error", "reason": given_up, "lost": True})
-        setting, limit = canonical_json([cell.n_clusters, cell.params]), self.request.cell_seconds
-        if self.timeouts[setting] == _ENOUGH_TIMEOUTS:
-            why = f"not tried: {_ENOUGH_TIMEOUTS} other starts of this setting exceeded the limit of {limit:g} s"
-            raise Unfinished({"status": "timeout", "reason": why})
         call, inputs = self._process().call, (self.data, self.graph, self.request.class_path, cell)
         with suppress(FitEnded):
             call(_warm_up, *inputs, seconds=_WARM_UP_SECONDS)
         begin = time.perf_counter()
         try:
-            record, labels = call(_fit, *inputs, seconds=limit, limit=" (limits.cell_seconds)")
+            record, labels = call(
+                _fit, *inputs, seconds=self.request.cell_seconds, limit=" (limits.cell_seconds)"
+            )
         except FitEnded as ended:
-            self.timeouts[setting] += ended.status == "timeout"
             took = {"wall_seconds": time.perf_counter() - begin, "cpu_seconds": None, "peak_memory_mb": None}
             record, labels = {"status": ended.status, "reason": str(ended), "warnings": [], **took}, None
         record |= {**self.origin, "finished": time.time()}
