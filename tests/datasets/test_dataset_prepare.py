@@ -227,7 +227,7 @@ def test_errors(tmp_path, case):
     [
         ("age,sex\n1,\udcff\n", "set 'encoding' in 'reader' to cp1252"),
         ("age;town,sex\n1,f\n2\n", "is ',' the right 'sep' in 'reader'"),
-        ("-1.5,f\n2,m\n", "set 'header: false' in 'reader'"),
+        ("-1.5,f\n2,m\n", "or check 'sep' and 'header' in 'reader'"),
     ],
 )
 def test_advice_names_keys_of_the_data_set_and_no_options_of_the_command(tmp_path, text, advice):

@@ -174,8 +174,8 @@ def test_many_crossed_groups_end_within_the_limit_of_work():
     columns = {name: rng.integers(3, size=127).astype(str) for name in "abc"}
     with pytest.warns(ConvergenceWarning, match="limit of work.*Bound fewer groups"):
         found = fair_assignment(a, columns, crossed=True, max_gap=0.05)
-    assert found.lower_bound <= found.cost
-    assert found.slack <= 3
+    # Whole points cannot be within bounds of a quarter of a point, and labels outside of them may cost less.
+    assert found.slack <= 2
 
 
 def test_one_cluster_with_weights():

@@ -96,6 +96,14 @@ def test_both_precisions_agree_on_a_long_tail(n_groups, tolerance):
     assert found[0] == pytest.approx(found[1], rel=0.01)
 
 
+def test_a_search_among_runs_with_negative_bounds_ends_with_a_fit():
+    """With points this far from all others, the lower bound of all rough runs is below zero."""
+    rng = np.random.default_rng(1)
+    X, codes = rng.lognormal(sigma=3, size=(300, 3)), rng.integers(2, size=300)
+    model = PriceFairKMeans(5, tolerance=0.1, n_init=3, random_state=0).fit(X, sensitive_features=codes)
+    assert model.violation_ < 1
+
+
 @pytest.mark.parametrize("seed", [0, 1, 15])
 def test_no_two_moves_make_labels_of_few_different_rows_cheaper(seed):
     rng = np.random.default_rng(seed)

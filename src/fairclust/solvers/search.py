@@ -258,5 +258,6 @@ def searched(
         return runs[:KEPT]
     search = Search(points, run, rng, work.is_done, patience)
     crossed = search.cross(search.breathe(runs[:PARENTS]))
+    # With far points, the objective, a lower bound, can be negative.
     best = crossed[0].last.objective
-    return [run for run in crossed if run.last.objective <= best * (1 + _CLOSE)]
+    return [run for run in crossed if run.last.objective <= best + _CLOSE * abs(best)]

@@ -30,12 +30,12 @@ _NEARBY = 10
 # With this many clusters, at most _FEW_MOVED points may move at each boundary, each to its _FEW_ENTERED cheapest
 # clusters.
 _MANY_CLUSTERS, _FEW_MOVED, _FEW_ENTERED = 64, 32, 16
-# What violations are charged, in units of the mean gap of the potentials: for each point of the largest excess, for
-# each point of the sum of all, and at the end for each cluster with an excess, unless some bounds are equalities, which
-# whole points rarely meet.
-_WORST, _ALL, _ANY = 30.0, 2.0, 100.0
-# Smaller excesses are rounding errors, and so are smaller changes of the cost, in units of the mean potential.
-_MET, _CHEAPER = 1e-5, 1e-6
+# What violations are charged, in units of the mean gap of the potentials: for `_burden` of the largest excess, for the
+# sum of all burdens, and at the end for each cluster with an excess, unless some bounds are equalities, which whole
+# points rarely meet.
+_WORST, _ALL, _ANY = 100.0, 3.0, 100.0
+# Smaller burdens are rounding errors, and so are smaller changes of the cost, in units of the mean potential.
+_MET, _CHEAPER = 1e-10, 1e-6
 # `move_points` takes at most _MOST_STEPS steps. Pairs move only if the square of the number of cells, or with weights
 # that times the number of groups, is at most _MOST_PAIRS.
 _MOST_STEPS, _MOST_PAIRS = 2000, 1 << 20
@@ -98,7 +98,7 @@ def cheapest(
         cost = max(prices.cost, lower_bound(points, criterion, prices))
         if by_labels:
             _, cost, counts = round_prices(points, criterion, prices)
-            cost += _WORST * temperature_unit(points) * float(criterion.excess(counts).max())
+            cost += _WORST * temperature_unit(points) * float(_burden(criterion.excess(counts)).max())
         # Starts with the same result differ by rounding errors, which must not choose between them.
         if best is None or cost < best[0] * (1 - tol):
             best = cost, run, prices
@@ -206,11 +206,12 @@ def move_points(
     any_excess = 0.0
 
     def charges(columns: np.ndarray, clusters: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The largest excess of each column, (n_groups, ...), of the table, and what else it is charged."""
+        """The largest burden of each column, (n_groups, ...), of the table, and what else it is charged."""
         of_columns = np.broadcast_to(clusters, columns.shape[1:]).ravel()
         excess = criterion.excess_of(columns.reshape(n_groups, -1), of_columns).reshape(columns.shape)
-        worst = excess.max(axis=0)
-        return worst, unit * (_ALL * excess.sum(axis=0) + any_excess * (worst > _MET))
+        burden = _burden(excess)
+        worst = burden.max(axis=0)
+        return worst, unit * (_ALL * burden.sum(axis=0) + any_excess * (worst > _MET))
 
     each = np.arange(n_clusters)
     for _ in range(_MOST_STEPS):
@@ -242,6 +243,11 @@ def move_points(
             moves.make(kind, k, m)
         moves.look_again()
     return added, counts
+
+
+def _burden(excess: np.ndarray) -> np.ndarray:
+    """Excesses with parts of a point squared, because parts that whole points cannot avoid are worth little cost."""
+    return np.where(excess < 1, excess**2, 2 * excess - 1)
 
 
 def _largest_of_others(values: np.ndarray) -> np.ndarray:
