@@ -1,4 +1,4 @@
-"""The model of a front: points of cost and fairness, and which of them no other point beats.
+"""The model of a front: points of cost and fairness, which of them no other point beats, and axes in SVG.
 
 Matplotlib (`fairclust.plot`, the figures) and the pages draw this model.
 """
@@ -6,8 +6,9 @@ Matplotlib (`fairclust.plot`, the figures) and the pages draw this model.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -93,3 +94,41 @@ def tick_text(value: float) -> str:
     if size >= 1e4:
         return f"{value / 1e3:.6g}k"
     return f"{value:.6g}" if size > 1e-12 else "0"
+
+
+@dataclass(frozen=True)
+class Axes:
+    """The axes of a picture: the ranges of the values, and the edges (left and right, top and bottom)."""
+
+    x: tuple[float, float]
+    y: tuple[float, float]
+    edges_x: tuple[float, float]
+    edges_y: tuple[float, float]
+
+    def across(self, x: Any) -> Any:
+        """The place of values of x."""
+        left, right = self.edges_x
+        return np.round(left + (x - self.x[0]) / (self.x[1] - self.x[0]) * (right - left), 1)
+
+    def up(self, y: Any) -> Any:
+        """The place of values of y."""
+        top, bottom = self.edges_y
+        return np.round(bottom - (y - self.y[0]) / (self.y[1] - self.y[0]) * (bottom - top), 1)
+
+    def frame(
+        self,
+        xs: Sequence[tuple[float, str]] | None = None,
+        ys: Sequence[tuple[float, str]] | None = None,
+    ) -> str:
+        """A grid at some values of x and y, with their texts. By default, these are round numbers."""
+        (left, right), (top, bottom) = self.edges_x, self.edges_y
+        xs, ys = xs or _numbered(self.x), ys or _numbered(self.y)
+        grid = [f"M{self.across(x):g} {top}V{bottom}" for x, _ in xs]
+        grid += [f"M{left} {self.up(y):g}H{right}" for y, _ in ys]
+        words = [f'<text x="{self.across(x):g}" y="{bottom + 15}" class="x">{text}</text>' for x, text in xs]
+        words += [f'<text x="{left - 6}" y="{self.up(y) + 4:g}" class="y">{text}</text>' for y, text in ys]
+        return f'<path class="axes" d="{"".join(grid)}"/>{"".join(words)}'
+
+
+def _numbered(ends: tuple[float, float]) -> list[tuple[float, str]]:
+    return [(value, tick_text(value)) for value in ticks(*ends)]

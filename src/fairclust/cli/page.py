@@ -20,11 +20,10 @@ from fairclust.cli.options import Front, Raw
 from fairclust.cli.results import GIVEN, answer_lines, largest_groups, tables
 from fairclust.cli.rows import Rows, RowsInMemory
 from fairclust.explain import described
-from fairclust.fronts import front_of
+from fairclust.fronts import Axes, front_of
 from fairclust.looks import COLOURS, SHAPES, look
 from fairclust.messages import count, percent, shortened
 from fairclust.metrics.table import METRICS
-from fairclust.report.charts import Axes
 from fairclust.report.render import template
 
 _MOST_POINTS = 1500

@@ -13,9 +13,8 @@ import numpy as np
 import pandas as pd
 from markupsafe import Markup
 
-from fairclust.fronts import tick_text
+from fairclust.fronts import Axes, tick_text
 from fairclust.pipeline.names import Names
-from fairclust.report.charts import Axes
 from fairclust.report.render import method_text, metric_label, number, table_name
 from fairclust.report.verdicts import AGREES, AS_PROGRAM, DIFFERS
 

@@ -8,58 +8,19 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from markupsafe import Markup, escape
 
-from fairclust.fronts import Front, front_of, tick_text, ticks
+from fairclust.fronts import Axes, Front, front_of
 from fairclust.metrics.table import METRICS
 from fairclust.pipeline.names import Names
 from fairclust.report.leaderboard import COSTS, FAIRNESS, SHOWN
 from fairclust.report.render import labelled
 
 WIDTH, HEIGHT = 400, 270
-
-
-@dataclass(frozen=True)
-class Axes:
-    """The axes of a picture: the ranges of the values, and the edges (left and right, top and bottom)."""
-
-    x: tuple[float, float]
-    y: tuple[float, float]
-    edges_x: tuple[float, float]
-    edges_y: tuple[float, float]
-
-    def across(self, x: Any) -> Any:
-        """The place of values of x."""
-        left, right = self.edges_x
-        return np.round(left + (x - self.x[0]) / (self.x[1] - self.x[0]) * (right - left), 1)
-
-    def up(self, y: Any) -> Any:
-        """The place of values of y."""
-        top, bottom = self.edges_y
-        return np.round(bottom - (y - self.y[0]) / (self.y[1] - self.y[0]) * (bottom - top), 1)
-
-    def frame(
-        self,
-        xs: Sequence[tuple[float, str]] | None = None,
-        ys: Sequence[tuple[float, str]] | None = None,
-    ) -> str:
-        """A grid at some values of x and y, with their texts. By default, these are round numbers."""
-        (left, right), (top, bottom) = self.edges_x, self.edges_y
-        xs, ys = xs or _numbered(self.x), ys or _numbered(self.y)
-        grid = [f"M{self.across(x):g} {top}V{bottom}" for x, _ in xs]
-        grid += [f"M{left} {self.up(y):g}H{right}" for y, _ in ys]
-        words = [f'<text x="{self.across(x):g}" y="{bottom + 15}" class="x">{text}</text>' for x, text in xs]
-        words += [f'<text x="{left - 6}" y="{self.up(y) + 4:g}" class="y">{text}</text>' for y, text in ys]
-        return f'<path class="axes" d="{"".join(grid)}"/>{"".join(words)}'
-
-
-def _numbered(ends: tuple[float, float]) -> list[tuple[float, str]]:
-    return [(value, tick_text(value)) for value in ticks(*ends)]
 
 
 def with_values(points: pd.DataFrame, metrics: Sequence[str]) -> list[str]:

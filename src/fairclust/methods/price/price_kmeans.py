@@ -161,7 +161,7 @@ class PriceFairKMeans(PrototypeClusterer):
     >>> sex = ["f", "f", "f", "m", "f", "m", "m", "m"]
     >>> model = PriceFairKMeans(2, random_state=0).fit(X, sensitive_features=sex)
     >>> model.labels_.tolist()
-    [1, 0, 0, 0, 1, 0, 1, 1]
+    [0, 0, 1, 0, 1, 1, 1, 0]
     >>> model.gap_ < 0.01
     True
     """

@@ -28,7 +28,7 @@ class PriceFairKMedians(MedoidClusterer, PriceFairKMeans):
     >>> sex = ["f", "f", "f", "m", "f", "m", "m", "m"]
     >>> model = PriceFairKMedians(2, random_state=0).fit(X, sensitive_features=sex)
     >>> model.labels_.tolist()
-    [0, 0, 0, 0, 1, 1, 0, 0]
+    [0, 0, 1, 0, 1, 1, 1, 0]
     """
 
     n_init: int = 3

@@ -290,7 +290,10 @@ class _Moves:
             present = clusters == labels[:, None]
             change = (costs - costs[present][:, None]) * near.weights[members][:, None]
             change[present] = np.inf
-            move, of = labels[:, None] * n_clusters + clusters, np.broadcast_to(members[:, None], change.shape)
+            move, of = (
+                labels[:, None] * n_clusters + clusters,
+                np.broadcast_to(members[:, None], change.shape),
+            )
             cost, point = np.full(n_clusters**2, np.inf), np.zeros(n_clusters**2, int)
             np.minimum.at(cost, move, change)
             is_least = change == cost[move]
