@@ -170,6 +170,7 @@ class Plot:
     methods: bool = False  # whether each method has a panel of its own
     # Whether each metric of `y` has one, and the metrics of a figure that names none; None if a panel shows them all.
     metrics: tuple[str, ...] | None = None
+    least_methods: int = 0  # panels with fewer methods are drawn only if all are like this
     per_row: int = 2  # panels in a row, which must be legible at the width of a page
     in_rows: bool = False  # whether a row has the panels of a single data set
 
@@ -188,6 +189,7 @@ class FigureData(Material):
         """Draw all panels. One without anything to show is left out, and a note says why."""
         ys = ("",) if plot.metrics is None else self.spec.y or plot.metrics
         panels = list(self._panels(plot, ys))
+        panels = [panel for panel in panels if panel.cells.method.nunique() >= plot.least_methods] or panels
         in_row = max(Counter(panel.dataset for panel in panels).values())
         n_columns = min(plot.per_row, in_row) if plot.in_rows else plot.per_row
         size = plot.size

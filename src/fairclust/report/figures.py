@@ -409,7 +409,8 @@ def _axis_label(name: str) -> str:
 
 
 PLOTS = {
-    "front": Plot(draw_front, (3.7, 2.9), metrics=()),
+    # A data set and K with at most two methods, as in a sweep over K, allows few comparisons.
+    "front": Plot(draw_front, (3.7, 2.9), metrics=(), least_methods=3),
     "along_lam": Plot(draw_along_lam, (3.1, 2.5), methods=True, metrics=()),
     "lines": Plot(draw_lines, (3.5, 2.7), ks="joined", metrics=()),
     "steps": Plot(draw_steps, (3.0, 2.4), ks="first", methods=True, metrics=("objective",)),
