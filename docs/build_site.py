@@ -41,7 +41,7 @@ INSTEAD = {
     "README.md": "index.md",
     "CITATION.cff": "cite.md",
     "docs/results": "published.md",
-    "docs/results/tables": "results/tables/overview.md",
+    "docs/results/tables": "results/tables/scoreboard.md",
 }
 EXECUTED = ("gallery/", "needs/")
 BLOCK = re.compile(r"^```(sh|python)\n(.*?)^```\n", re.DOTALL | re.MULTILINE)

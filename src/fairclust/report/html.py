@@ -1,4 +1,4 @@
-"""The page for readers: one file, made from the tidy scores, that needs neither network nor JavaScript."""
+"""The page for readers: one file, made from the tidy scores, that needs no network."""
 
 from __future__ import annotations
 

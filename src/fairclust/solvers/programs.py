@@ -10,10 +10,6 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 from scipy.optimize import LinearConstraint, linprog, milp
 
-# Searches for labels are limited by nodes, so that every machine finds the same ones. Single nodes of large programs
-# can take minutes, and only then do seconds decide.
-SECONDS = 10.0
-
 
 class Solution(NamedTuple):
     """The best solution found."""
@@ -60,21 +56,19 @@ class Program:
         )
         self._rows.append((low, high, {name: sparse.csr_array(block) for name, block in blocks.items()}))
 
-    def solve(
-        self, *, nodes: int | None = None, gap: float | None = None, seconds: float | None = None
-    ) -> Solution | None:
+    def solve(self, *, nodes: int | None = None, gap: float | None = None) -> Solution | None:
         """Find the optimum, or the best solution within the limits; None if there is none, see `message`.
 
-        The limits are for programs with whole variables: a number of nodes, a relative gap and seconds. Other programs
-        are solved by the dual simplex method, which ends in a vertex. It is mostly faster here than the interior point
-        method with crossover.
+        The limits are for programs with whole variables: a number of nodes, with which every machine finds the same
+        solution, and a relative gap. Other programs are solved by the dual simplex method, which ends in a vertex. It
+        is mostly faster here than the interior point method with crossover.
         """
         costs = np.concatenate([block.ravel() for block in self._costs.values()])
         bounds = np.concatenate(self._low), np.concatenate(self._high)
         whole = np.concatenate(self._whole)
         if not whole.any():
             return self._vertex(costs, np.column_stack(bounds))
-        limits = {"node_limit": nodes, "mip_rel_gap": gap, "time_limit": seconds}
+        limits = {"node_limit": nodes, "mip_rel_gap": gap}
         low, high, blocks = zip(*self._rows, strict=True)
         matrix = self._stacked(blocks).tocsc()
         done = milp(
