@@ -53,9 +53,11 @@ def test_the_summary_counts_rows_and_not_values(files):
     counts = {"agree": 3, "agree with the program": 0, "differ": 0, "not comparable": 2}
     claims = load_claims(files[1])
     assert summary(board, {"p": claims}, {"p": "P"}) == [
-        {"paper": "P", "rows": 5, **counts, "claims that hold": "1 of 1"}
+        {"paper": "P", "rows": 5, **counts, "claims that hold": "1 of 1", "that hold in part": 0}
     ]
     # A claim that could not be tested or compared does not count.
+    partly = claims.assign(verdict="holds in part")
+    assert summary(board, {"p": partly}, {"p": "P"})[0]["that hold in part"] == 1
     other = claims.assign(verdict="not comparable")
     assert summary(board, {"p": other}, {"p": "P"})[0]["claims that hold"] == "0 of 0"
     assert summary(board, {}, {"p": "P"})[0]["claims that hold"] == "–"
@@ -68,7 +70,7 @@ def test_the_scoreboard_is_written(files, tmp_path):
     text = (tmp_path / "scoreboard.md").read_text()
     head, _, rest = text.partition("| paper |")
     counts = "3 agree, 0 agree with the program, 0 differ, 2 not comparable"
-    assert f"- Paper: 5 rows, {counts}, 1 of 1 claims that hold." in head
+    assert f"- Paper: 5 rows, {counts}, 1 of 1 claims that hold, 0 that hold in part." in head
     (own,) = [line for line in rest.splitlines() if line.startswith("| Paper | 1 | Town | 10 | Own, λ = 4 |")]
     assert "| lam=4 | 3 | agrees | the mean over the starts has every reported value |" in own
     (rival,) = [line for line in rest.splitlines() if "| Rival |" in line]

@@ -15,7 +15,7 @@ import pandas as pd
 
 from fairclust.pipeline.names import Names
 from fairclust.pipeline.papers import TableSpec
-from fairclust.report.checks import HOLDS
+from fairclust.report.checks import HOLDS, IN_PART
 from fairclust.report.claims import load_claims
 from fairclust.report.material import Material
 from fairclust.report.printed import LEGEND, Printed, printed
@@ -194,7 +194,7 @@ def make_scoreboard(
 def summary(
     board: pd.DataFrame, claims: Mapping[str, pd.DataFrame], titles: Mapping[str, str]
 ) -> list[dict[str, Any]]:
-    """For each paper the number of rows of its tables, of each verdict, and of the claims that hold."""
+    """For each paper the number of rows of its tables, of each verdict, and of the claims that hold, in part or fully."""
     rows, counts = row_verdicts(board), []
     for paper, title in titles.items():
         mine = rows[rows.paper == paper]
@@ -205,6 +205,7 @@ def summary(
                 **{"paper": title, "rows": len(mine)},
                 **{HEADS[verdict]: int((mine.verdict == verdict).sum()) for verdict in VERDICTS},
                 "claims that hold": f"{tested.count(HOLDS)} of {len(tested)}" if len(whole) else MISSING,
+                "that hold in part": tested.count(IN_PART) if len(whole) else MISSING,
             }
         )
     return counts
