@@ -92,6 +92,17 @@ def test_results_do_not_depend_on_threads():
     np.testing.assert_equal(several, one)
 
 
+@pytest.mark.parametrize("scale", [0.001, 30.0])
+def test_moments_of_many_clusters_whether_points_have_shares_in_all_or_in_few(scale):
+    rng = np.random.default_rng(0)
+    X, codes, offset = rng.normal(size=(700, 3)), rng.integers(2, size=700), 0.1 * rng.normal(size=(2, 100))
+    centers = rng.normal(size=(100, 3))
+    moments = potentials(X, codes, 2, centers, np.float64).soft_moments(scale, offset)[3]
+    s = twin(X, codes, centers, scale, offset)[1]
+    assert (np.median((s > 1e-6).sum(axis=1)) == 100) == (scale < 1)
+    np.testing.assert_allclose(moments, [s[codes == j].T @ s[codes == j] for j in range(2)], atol=2e-4)
+
+
 @pytest.mark.parametrize("apart, spread", [(1.0, 1.0), (1e4, 1.0), (10.0, 1e-3)])
 def test_distances_of_many_features_to_many_clusters_stay_accurate(apart, spread):
     # In clusters much closer than they are apart, the digits of matrix products would cancel.

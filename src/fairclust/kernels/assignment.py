@@ -32,6 +32,9 @@ from fairclust.kernels.tiles import (
 
 # The scale of temperatures is at most _MOST_MEDIANS times the median gap, taken over at most _MEDIAN_POINTS points.
 _MOST_MEDIANS, _MEDIAN_POINTS = 30.0, 1 << 15
+# From so many clusters on, second moments leave out shares below _SMALL, which do not change the curvature noticeably.
+# Most points have larger ones in few clusters. Shares are read _WIDE at a time.
+_MANY_CLUSTERS, _SMALL, _WIDE = 96, 1e-6, 32
 # Points near boundaries are looked for in blocks of this many rows.
 _BLOCK_ROWS = 1 << 14
 # Second moments and sums are first computed for every tile of a block, and then added. A block has as many tiles as fit
@@ -119,6 +122,32 @@ def _two_cheapest(lo, hi, a, offset, layout, labels, low, second):  # type: igno
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, forceinline=True)
+def _few_products(s, n, which, out):  # type: ignore[no-untyped-def]
+    """As `_outer_products`, of large shares only; False if a point has too many, for which `which` has no place."""
+    n_large = np.zeros(n, np.int32)
+    zero = s.dtype.type(0)
+    for k in range(len(s)):
+        row = s[k]
+        for first in range(0, n, _WIDE):
+            total = zero
+            for i in range(first, first + _WIDE):
+                total += row[i]
+            if total < _SMALL:
+                continue
+            for i in range(first, first + _WIDE):
+                if row[i] >= _SMALL:
+                    if n_large[i] == which.shape[1]:
+                        return False
+                    which[i, n_large[i]] = k
+                    n_large[i] += 1
+    for i in range(n):
+        for k in which[i, : n_large[i]]:
+            for m in which[i, : n_large[i]]:
+                out[k, m] += s[k, i] * s[m, i]
+    return True
+
+
+@njit(cache=True, nogil=True, fastmath=FAST, forceinline=True)
 def _outer_products(s, n, out):  # type: ignore[no-untyped-def]
     """Add sum_i s[k, i] s[l, i] to out[k, l], in blocks of 2 x 4 sums, so that a load is used in several products."""
     n_clusters = s.shape[0]
@@ -161,6 +190,8 @@ def _soft(lo, hi, a, scale, offset, layout, weight, mass, potential, logsum, pro
     top = np.empty(TILE, a.dtype)
     total = np.empty(TILE, a.dtype)
     weighted = np.empty(TILE, a.dtype)
+    # With more large shares for each point, products of all shares take less time.
+    which = np.empty((TILE, n_clusters // 8), np.int32)
     if curved:
         products[lo:hi] = zero
     for t in range(lo, hi):
@@ -227,7 +258,7 @@ def _soft(lo, hi, a, scale, offset, layout, weight, mass, potential, logsum, pro
                 z = s[k]
                 for i in range(n):
                     z[i] *= weighted[i]
-        if curved:
+        if curved and not (n_clusters >= _MANY_CLUSTERS and _few_products(s, width, which, products[t])):
             _outer_products(s, width, products[t])
 
 

@@ -213,9 +213,12 @@ def move_points(
         worst = burden.max(axis=0)
         return worst, unit * (_ALL * burden.sum(axis=0) + any_excess * (worst > _MET))
 
-    each = np.arange(n_clusters)
+    each, total, one_by_one = np.arange(n_clusters), np.inf, n_clusters < _MANY_CLUSTERS
     for _ in range(_MOST_STEPS):
         worst, charged = charges(counts, each)
+        # Several moves in a step that are each cheaper alone can be dearer together, and undo each other for ever.
+        before, total = total, added + float(charged.sum()) + unit * _WORST * float(worst.max())
+        one_by_one = one_by_one or total >= before
         cost, moved = moves.tried()
         old_worst, old_charged = charges(counts[:, None, :, None] - moved, each[:, None])
         new_worst, new_charged = charges(counts[:, None, None, :] + moved, each)
@@ -227,11 +230,11 @@ def move_points(
             if any_excess or criterion.exact.any() or worst.max() <= _MET:
                 break
             # At first, small violations are left where they save cost. Now most of them are removed.
-            any_excess = _ANY
+            any_excess, total = _ANY, np.inf
             continue
         lower = lower[np.argsort(change.flat[lower], kind="stable")]
         taken = np.zeros(n_clusters, bool)
-        for place in lower if n_clusters >= _MANY_CLUSTERS else lower[:1]:
+        for place in lower[:1] if one_by_one else lower:
             kind, k, m = np.unravel_index(place, change.shape)
             if taken[k] or taken[m]:
                 continue
