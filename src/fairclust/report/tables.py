@@ -194,7 +194,7 @@ def make_scoreboard(
 def summary(
     board: pd.DataFrame, claims: Mapping[str, pd.DataFrame], titles: Mapping[str, str]
 ) -> list[dict[str, Any]]:
-    """For each paper the number of rows of its tables, of each verdict, and of the claims that hold, in part or fully."""
+    """For each paper the number of rows of its tables, of each verdict, and of the claims that hold or hold in part."""
     rows, counts = row_verdicts(board), []
     for paper, title in titles.items():
         mine = rows[rows.paper == paper]
