@@ -507,11 +507,5 @@ class FairClusterer(_Clusters, ClusterMixin, BaseEstimator, ABC):
                 f"the share of this group in the data would give it {expected[group, cluster]:.0f}. {advice}"
             )
 
-    def fit_predict(
-        self, X: Any, y: Any = None, *, sensitive_features: Any = None, **weights: Any
-    ) -> np.ndarray:
-        """`fit`, then `labels_`; `sample_weight` goes to those methods that take it."""
-        return self.fit(X, sensitive_features=sensitive_features, **weights).labels_
-
     @abstractmethod
     def _fit(self, X: np.ndarray, codes: np.ndarray) -> None: ...
