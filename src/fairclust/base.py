@@ -478,10 +478,10 @@ class FairClusterer(_Clusters, ClusterMixin, BaseEstimator, ABC):
             self.cluster_centers_: Any = frame.out_of(centers)
         for name in self._LENGTHS:
             if hasattr(self, name):
-                setattr(self, name, getattr(self, name) * frame.cost_unit(1))
+                setattr(self, name, getattr(self, name) * frame.unit)
         if not self._power:
             return
-        scale = frame.cost_unit(self._power)
+        scale = frame.unit**self._power
         for name in self._COSTS:
             if hasattr(self, name):
                 setattr(self, name, getattr(self, name) * scale)

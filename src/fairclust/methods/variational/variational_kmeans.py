@@ -129,7 +129,7 @@ class VariationalFairKMeans(PrototypeClusterer):
     def _fit(self, X: np.ndarray, codes: np.ndarray) -> None:
         self._set_target(codes)
         frame, power, rng = self._frame, self._power, check_random_state(self.random_state)
-        lam = frame.whole_cost(len(X), power) if self.lam is None else frame.weight_into(self.lam, power)
+        lam = frame.whole_cost(len(X), power) if self.lam is None else self.lam / frame.unit**power
         start = Prototypes(initial_centers(X, self.n_clusters, self._framed_init(), rng))
         self._fit_from(self._points(X, codes), start, codes, lam, rng=rng)
         self._complain_of_moving()
