@@ -478,10 +478,10 @@ class FairClusterer(_Clusters, ClusterMixin, BaseEstimator, ABC):
             self.cluster_centers_: Any = frame.out_of(centers)
         for name in self._LENGTHS:
             if hasattr(self, name):
-                setattr(self, name, getattr(self, name) * frame.cost_unit(1))
+                setattr(self, name, getattr(self, name) * frame.unit)
         if not self._power:
             return
-        scale = frame.cost_unit(self._power)
+        scale = frame.unit**self._power
         for name in self._COSTS:
             if hasattr(self, name):
                 setattr(self, name, getattr(self, name) * scale)
@@ -506,12 +506,6 @@ class FairClusterer(_Clusters, ClusterMixin, BaseEstimator, ABC):
                 f"cluster {cluster}, of {size}, has no row of group {self.groups_[group]}; "
                 f"the share of this group in the data would give it {expected[group, cluster]:.0f}. {advice}"
             )
-
-    def fit_predict(
-        self, X: Any, y: Any = None, *, sensitive_features: Any = None, **weights: Any
-    ) -> np.ndarray:
-        """`fit`, then `labels_`; `sample_weight` goes to those methods that take it."""
-        return self.fit(X, sensitive_features=sensitive_features, **weights).labels_
 
     @abstractmethod
     def _fit(self, X: np.ndarray, codes: np.ndarray) -> None: ...

@@ -74,7 +74,9 @@ class Frame(NamedTuple):
         radius = _one_length((np.einsum("fp,fp->p", block, block, dtype=float) for block in blocks()), length)
         sample = X[:: max(1, len(X) // _SAMPLE_ROWS)][:, columns]
         origin = np.zeros_like(mean) if radius else mean
-        return cls(origin, _unit(radius or spread), mean, spread, length, needs_double(sample, low, high))
+        unit = radius or spread
+        unit = 1.0 if abs(unit - 1) <= _STANDARD else unit
+        return cls(origin, unit, mean, spread, length, needs_double(sample, low, high))
 
     @property
     def is_standard(self) -> bool:
@@ -103,17 +105,9 @@ class Frame(NamedTuple):
         """Convert points of this frame, shape (n_points, n_features), into the unit of the data."""
         return points if self.is_standard else points * self.unit + self.origin
 
-    def cost_unit(self, power: int) -> float:
-        """The unit of distances (`power` 1) or squared distances (2)."""
-        return self.unit**power
-
     def whole_cost(self, n_samples: int, power: int) -> float:
         """Approximate cost of all points in one cluster, in this frame; `n_samples` if all points are equal."""
         return n_samples * (self.length / self.unit or 1.0) ** power
-
-    def weight_into(self, weight: float, power: int) -> float:
-        """Convert a weight with the unit of costs, that is of distances to the given power, into this frame."""
-        return weight / self.cost_unit(power)
 
 
 def needs_double(rows: np.ndarray, low: np.ndarray, high: np.ndarray) -> bool:
@@ -141,10 +135,6 @@ def _check_squares(X: np.ndarray, low: np.ndarray, high: np.ndarray) -> None:
         f"{'small: multiply' if np.isfinite(summed) else 'large: correct or leave out such rows, or divide'} X by a "
         "power of ten"
     )
-
-
-def _unit(unit: float) -> float:
-    return 1.0 if abs(unit - 1) <= _STANDARD else unit
 
 
 def _one_length(squares: Iterable[np.ndarray], reach: float) -> float:

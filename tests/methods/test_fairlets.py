@@ -90,8 +90,6 @@ def test_centres_and_costs(method, grouped_blobs):
     assert kmedians_cost(X, medoids.labels_) <= medoids.cost_
     assert medoids.fairlet_cost_ == pytest.approx(kmedians_cost(X, medoids.fairlet_labels_))
     assert medoids.fairlet_cost_ < medoids.cost_
-    few = method(4, max_exact=60, random_state=0).fit(X, sensitive_features=codes)
-    assert few.cost_ <= 1.1 * medoids.cost_
 
     means = method(4, clustering="kmeans", random_state=0).fit(X, sensitive_features=codes)
     # Weighted means of means of fairlets are the means of the clusters.

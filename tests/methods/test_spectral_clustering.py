@@ -95,9 +95,3 @@ def test_fair_cut_of_four_blobs(model, apart):
 def test_tags_say_what_the_input_is(cls, affinity):
     tags = cls(affinity=affinity).__sklearn_tags__().input_tags
     assert (tags.pairwise, tags.sparse) == (affinity == "precomputed",) * 2
-
-
-def test_unit_rows_are_an_option(grouped_blobs):
-    X, codes = grouped_blobs(n_samples=300)
-    model = FairSpectralClustering(3, normalize_rows=True, random_state=0).fit(X, sensitive_features=codes)
-    np.testing.assert_allclose(np.linalg.norm(model.embedding_, axis=1), 1)

@@ -13,17 +13,17 @@ from twins import counts_of, means_of, medoids_of, padded_fairness, vfc
 WAYS = {VariationalFairKMeans: ("sqeuclidean", means_of), VariationalFairKMedians: ("euclidean", medoids_of)}
 
 
-@pytest.mark.parametrize(("n_groups", "lipschitz"), [(1, 2.0), (2, 1.0), (3, 2.0)])
+@pytest.mark.parametrize("n_groups", [1, 2, 3])
 @pytest.mark.parametrize("lam", [5.0, 60.0])
 @pytest.mark.parametrize("cls", WAYS)
-def test_replays_the_papers_update(grouped_blobs, cls, n_groups, lam, lipschitz):
+def test_replays_the_papers_update(grouped_blobs, cls, n_groups, lam):
     (metric, update), (X, codes) = WAYS[cls], grouped_blobs(n_groups=n_groups, seed=n_groups)
     start = X[np.random.default_rng(1).choice(len(X), 4, replace=False)]
     labels, energies, inner, centers = vfc(
         lambda centers: cdist(X, centers, metric), lambda labels: update(X, labels, 4), start, codes, lam,
-        target=np.bincount(codes) / len(codes), lipschitz=lipschitz,
+        target=np.bincount(codes) / len(codes),
     )  # fmt: skip
-    model = cls(4, lam=lam, lipschitz=lipschitz, init=start, precision="double", match_reference=True)
+    model = cls(4, lam=lam, init=start, precision="double", match_reference=True)
     model.fit(X, sensitive_features=codes)
     np.testing.assert_array_equal(model.labels_, labels)
     np.testing.assert_allclose(model.cluster_centers_, centers)
@@ -74,7 +74,7 @@ def test_distances_that_are_not_finite():
 def test_a_row_far_from_all_centres_collapses_the_papers_update(grouped_blobs):
     # The published program begins with exp(-a) without a shift, which is zero for squared distances above 745.13.
     X, codes = grouped_blobs(n_samples=200)
-    model = VariationalFairKMeans(4, lam=9.0, init=X[:4], match_reference=True, max_iter=1, max_restarts=0)
+    model = VariationalFairKMeans(4, lam=9.0, init=X[:4], match_reference=True, max_iter=1)
     for least, n_used in ((745.0, 4), (745.3, 1)):
         X[-1] = X[:4].mean(axis=0) + np.eye(X.shape[1])[0] * 1e3
         nearest = X[cdist(X[-1:], X[:4]).argmin()]

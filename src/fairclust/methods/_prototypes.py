@@ -179,12 +179,6 @@ class PrototypeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Fair
             found["_sensitive"] = replace(self._sensitive, codes=np.empty(0, np.int32))
         return found
 
-    def fit_transform(
-        self, X: Any, y: Any = None, *, sensitive_features: Any = None, **weights: Any
-    ) -> np.ndarray:
-        """`fit`, then `transform`; `sample_weight` goes to those methods that take it."""
-        return self.fit(X, sensitive_features=sensitive_features, **weights).transform(X)
-
     def transform(self, X: Any) -> np.ndarray:
         """Distances of each row to all centres. The groups are not needed.
 

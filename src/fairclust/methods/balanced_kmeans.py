@@ -115,8 +115,9 @@ class BalancedFairKMeans(FairClusterer):
         shift = X.mean(axis=0, dtype=np.float64)
         Z = X - shift
         n_starts = self.n_init if isinstance(self.init, str) else 1
-        whole, lam = self._frame.whole_cost(len(X), 2), self._frame.weight_into(self.lam, 2)
-        self.rho_ = _DEFAULT_RHO * whole if self.rho is None else self._frame.weight_into(self.rho, 2)
+        # The weights have the unit of the costs, so they are converted into the frame in which the rows are.
+        unit, whole = self._frame.unit**2, self._frame.whole_cost(len(X), 2)
+        lam, self.rho_ = self.lam / unit, _DEFAULT_RHO * whole if self.rho is None else self.rho / unit
         starts = [self._start(Z, codes, shift, rng) for _ in range(n_starts)]
         runs = [self._descend(Z, codes, labels, self.rho_, lam) for labels in starts]
         best = min(runs, key=lambda run: run.history[-1]["objective"])

@@ -12,12 +12,15 @@ from scipy.spatial.distance import cdist
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 
-from fairclust.base import COUNT, FairClusterer, at_least, initial_centers, record
+from fairclust.base import FairClusterer, at_least, initial_centers, record
 
 # The barycentre is found if no row of it moves by more than this fraction of the data's extent, or after these steps.
 _BARYCENTER_TOL = 1e-4
 _BARYCENTER_STEPS = 30
 _FUZZY_TOL = 1e-5
+# The largest number of rows, drawn at random, on which the barycentre lies. The program takes all rows, but transport
+# plans have as many entries as rows times rows of the barycentre.
+_SUPPORT_ROWS = 1000
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -37,9 +40,6 @@ class InterpolatedTransportClustering(FairClusterer):
         Number of steps t, from 0 to 1 at equal distances.
     fuzziness : float, default=2.0
         Exponent of the memberships, larger than 1. The larger it is, the more equal are the memberships of a row.
-    n_support : int, default=1000
-        Largest number of rows, drawn at random, on which the barycentre lies. The paper takes all rows; its transport
-        plans have as many entries as rows times rows of the barycentre.
     max_iter : int, default=300
         Largest number of steps of fuzzy c-means.
     random_state : int, RandomState or None
@@ -64,7 +64,8 @@ class InterpolatedTransportClustering(FairClusterer):
     -----
     The paper and the sources of its program were not available. The program's manual and vignette describe the
     barycentre (a fixed-point iteration on the support of all rows), the interpolation, the choice of the step, and
-    fuzzy c-means (its function `fitSKM`). The soft violation is here the gap of FMC for responsibilities.
+    fuzzy c-means (its function `fitSKM`). Here the support has at most 1,000 rows, drawn at random, and the soft
+    violation is the gap of FMC for responsibilities.
 
     References
     ----------
@@ -86,13 +87,11 @@ class InterpolatedTransportClustering(FairClusterer):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_steps": at_least(2),
         "fuzziness": [Interval(Real, 1, None, closed="neither")],
-        "n_support": COUNT,
     }
 
     tolerance: float = 0.05
     n_steps: int = 11
     fuzziness: float = 2.0
-    n_support: int = 1000
     max_iter: int = 300
     random_state: Any = None
 
@@ -100,7 +99,7 @@ class InterpolatedTransportClustering(FairClusterer):
         rng = check_random_state(self.random_state)
         begin = perf_counter()
         X = np.asarray(X, float)
-        support = X[rng.choice(len(X), min(self.n_support, len(X)), replace=False)]
+        support = X[rng.choice(len(X), min(_SUPPORT_ROWS, len(X)), replace=False)]
         seed = int(rng.randint(np.iinfo(np.int32).max))
         best, self.history_ = np.inf, []
         for step, t in enumerate(np.linspace(0, 1, self.n_steps), 1):

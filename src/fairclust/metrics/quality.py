@@ -8,11 +8,12 @@ table : array-like of shape (n_groups, n_clusters)
 
 from __future__ import annotations
 
+import math
 from math import inf
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from fairclust.metrics.centers import blocks, cluster_means, finite_points_and_labels, points_and_labels
 from fairclust.metrics.counts import cluster_sizes, contingency, integers
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 # With more rows, no medoid is proved, and so many members of each cluster are tried, those near the geometric median
 # first.
 _EXACT_MAX_ROWS, _NEAR_MEDIAN = 200_000, 16
+# The Dunn index takes this many points at once. The bound on its distances allows for this relative rounding error.
+_QUERIES, _ROUNDING = 500, 1e-9
 _SSE = "Ziko et al. 2021 (VFC), Table 1; Pan et al. 2023 (BFKM), Table IV"
 
 
@@ -92,16 +95,50 @@ def dunn_index(X: ArrayLike, labels: ArrayLike) -> float:
     labels : array-like of int, shape (n_samples,)
         Cluster of each point. Any integers, also negative ones.
     """
-    from fairclust.kernels.dunn import dunn_distances
-
     present, clusters = np.unique(integers(labels, "labels"), return_inverse=True)
     points, codes = finite_points_and_labels(X, clusters)
-    separation, diameter = dunn_distances(np.ascontiguousarray(points, np.float64), codes, len(present))
+    of_clusters = [points[codes == k].astype(np.float64) for k in range(len(present))]
+    separation, diameter = _separation(of_clusters), max(map(_diameter, of_clusters))
     if np.isinf(separation):
         return float("nan")
     if diameter == 0.0:
         return float("inf") if separation > 0.0 else float("nan")
     return separation / diameter
+
+
+def _separation(clusters: list[NDArray]) -> float:
+    """Smallest distance between points of different clusters; infinite if there is one cluster."""
+    from scipy.spatial import cKDTree
+
+    least = inf
+    for k, own in enumerate(clusters[:-1]):
+        tree, others = cKDTree(own), np.concatenate(clusters[k + 1 :])
+        # The least distance of the blocks before bounds the search in the next one.
+        for block in blocks(len(others), _QUERIES):
+            distances, places = tree.query(others[block], distance_upper_bound=least)
+            near = distances.argmin()
+            if np.isfinite(distances[near]):
+                least = float(distances[near])
+                pair = others[block][near], own[places[near]]
+    return inf if least == inf else math.sqrt(sum((x - y) ** 2 for x, y in zip(*pair, strict=True)))
+
+
+def _diameter(points: NDArray) -> float:
+    """Largest distance of two points."""
+    from scipy.spatial.distance import cdist
+
+    radii = np.linalg.norm(points - points.mean(axis=0), axis=1)
+    outermost = np.argsort(-radii, kind="stable")
+    points, radii = points[outermost], radii[outermost]
+    largest = 0.0
+    for block in blocks(len(points), _QUERIES):
+        # Two points are at most as far apart as the sum of their distances from the mean.
+        enough = (1 - _ROUNDING) * largest - radii[block.start]
+        n_far = np.searchsorted(-radii, -enough, side="right")
+        if n_far == 0:
+            break
+        largest = max(largest, float(cdist(points[block], points[: min(n_far, block.stop)]).max()))
+    return largest
 
 
 @metric("Ncut", (0.0, inf), "lower", "Shi and Malik 2000; Ziko et al. 2021 (VFC), Table 1", needs="W")

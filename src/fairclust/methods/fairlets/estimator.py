@@ -16,7 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import StrOptions
 
-from fairclust.base import COUNT, Diverged, FairClusterer, NotSupported, record
+from fairclust.base import Diverged, FairClusterer, NotSupported, record
 from fairclust.kernels.fairlets import fairlet_medoids, swap_medoids
 from fairclust.metrics import balance, contingency
 from fairclust.metrics.centers import nearest_centers
@@ -24,8 +24,8 @@ from fairclust.solvers.lloyd import Lloyd
 
 # Largest q that "auto" and the proposals of error messages consider. A fairlet has up to p + q points.
 _MOST = 10
-# Number of runs, as in CLARA (Kaufman and Rousseeuw 1990).
-_RUNS = 5
+# Number of runs and most rows of each, as in CLARA (Kaufman and Rousseeuw 1990). Distances of these rows take 144 MB.
+_RUNS, _SAMPLE = 5, 6000
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -35,11 +35,9 @@ class FairletClusterer(FairClusterer):
     Parameters
     ----------
     clustering : {"kmedoids", "kmeans"}, default="kmedoids"
-        "kmedoids" runs FasterPAM on the medoids of the fairlets, which all have the same weight, as in the paper.
+        "kmedoids" runs FasterPAM on the medoids of the fairlets, which all have the same weight, as in the paper. The
+        best of five random starts is kept. With more than 6,000 fairlets, each start has a sample of 6,000 (CLARA).
         "kmeans" runs k-means, with ten starts, on the means of the fairlets, weighted by their numbers of points.
-    max_exact : int, default=6000
-        The medoids are the best of five random starts. With more fairlets, each start has a sample of `max_exact` of
-        them (CLARA). The distances of a sample take ``4 * max_exact**2`` bytes.
 
     Attributes
     ----------
@@ -63,7 +61,6 @@ class FairletClusterer(FairClusterer):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "balance": [StrOptions({"auto"}), "array-like"],
         "clustering": [StrOptions({"kmedoids", "kmeans"})],
-        "max_exact": COUNT,
     }
 
     _one = False
@@ -74,7 +71,6 @@ class FairletClusterer(FairClusterer):
 
     balance: Any = "auto"
     clustering: str = "kmedoids"
-    max_exact: int = 6000
     random_state: Any = None
 
     @abstractmethod
@@ -121,7 +117,7 @@ class FairletClusterer(FairClusterer):
             )
         self._center_rows: np.ndarray | None = None
         if medians:
-            medoids = cluster_medoids(centers, n_clusters, self.max_exact, rng)
+            medoids = cluster_medoids(centers, n_clusters, rng)
             self.cluster_centers_, self._center_rows = centers[medoids], rows[medoids]
             labels = nearest_centers(centers, self.cluster_centers_)[0]
         else:
@@ -179,10 +175,8 @@ def resolve_balance(wanted: Any, sizes: np.ndarray, *, one: bool = False) -> tup
     return p, q
 
 
-def cluster_medoids(
-    points: np.ndarray, n_clusters: int, max_exact: int, rng: np.random.RandomState
-) -> np.ndarray:
-    """Rows of the medoids of `points`, the best of five runs of FasterPAM on at most `max_exact` random rows each."""
+def cluster_medoids(points: np.ndarray, n_clusters: int, rng: np.random.RandomState) -> np.ndarray:
+    """Rows of the medoids of `points`, the best of five runs of FasterPAM on at most `_SAMPLE` random rows each."""
     # Far from the origin, single precision would be too coarse to tell points apart.
     shift = points.mean(axis=0, dtype=np.float64)
 
@@ -197,7 +191,7 @@ def cluster_medoids(
         start = np.random.default_rng(rng.randint(np.iinfo(np.int32).max))
         return rows[swap_medoids(distances, start.choice(len(rows), n_clusters, replace=False))]
 
-    size = min(len(points), max(max_exact, n_clusters))
+    size = min(len(points), max(_SAMPLE, n_clusters))
     tried = [fit(np.sort(rng.choice(len(points), size, replace=False))) for _ in range(_RUNS)]
     costs = [np.sqrt(nearest_centers(points, points[rows])[1]).sum() for rows in tried]
     return tried[int(np.argmin(costs))]

@@ -7,7 +7,6 @@ from time import perf_counter
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.preprocessing import normalize
 from sklearn.utils._param_validation import StrOptions
 
 from fairclust.base import POSITIVE, at_least, record
@@ -33,9 +32,6 @@ class SpectralClustering(GraphClusterer):
         non-negative and symmetric and has no node without edges.
     n_neighbors : int, default=20
         Number of neighbours of a point, itself included, but at most the number of rows.
-    normalize_rows : bool, default=False
-        Whether to scale coordinates to unit length, as Ng, Jordan and Weiss do. Small parts of a graph with few edges
-        to the rest then count less. The published programs do not scale them.
     n_init : int, default=10
         Number of starts of k-means, of which the best is kept.
     tol, max_iter : float, int, default=1e-9, 1000
@@ -63,8 +59,7 @@ class SpectralClustering(GraphClusterer):
 
     References
     ----------
-    Ng, Jordan, Weiss, On spectral clustering, 2001; Wang, Lu, Davidson, Bai, Scalable spectral clustering
-    with group fairness constraints, AISTATS 2023, Algorithm 1.
+    Wang, Lu, Davidson, Bai, Scalable spectral clustering with group fairness constraints, AISTATS 2023, Algorithm 1.
 
     Examples
     --------
@@ -79,13 +74,11 @@ class SpectralClustering(GraphClusterer):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "affinity": [StrOptions({"nearest_neighbors", "max_scaled", "precomputed"})],
         "n_neighbors": at_least(2),
-        "normalize_rows": ["boolean"],
         "tol": POSITIVE,
     }
 
     affinity: str = "nearest_neighbors"
     n_neighbors: int = 20
-    normalize_rows: bool = False
     n_init: int = 10
     tol: float = 1e-9
     max_iter: int = 1000
@@ -103,7 +96,7 @@ class SpectralClustering(GraphClusterer):
         middle = perf_counter()
         if not embedding.unique:
             self._complain(NOT_UNIQUE)
-        rows = normalize(embedding.coordinates) if self.normalize_rows else embedding.coordinates
+        rows = embedding.coordinates
         # As in the published programs, k-means goes on until no row moves.
         model = Lloyd(self.n_clusters, n_init=self.n_init, tol=0, random_state=rng).fit(rows)
         self.labels_ = model.labels_

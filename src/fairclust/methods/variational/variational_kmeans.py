@@ -12,7 +12,7 @@ from scipy.special import entr
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
-from fairclust.base import NON_NEGATIVE, POSITIVE, NotSupported, at_least, initial_centers
+from fairclust.base import NON_NEGATIVE, NotSupported, initial_centers
 from fairclust.chunks.rows import ChunkedRows
 from fairclust.frame import Frame
 from fairclust.group_encoding import resolve_target
@@ -25,6 +25,10 @@ from fairclust.solvers.points import MeasuredPoints
 
 # Default `tol` of the published program, and ours. Ours is tighter, which is cheap because the energy never rises.
 _REFERENCE_TOL, _TOL = 1e-4, 1e-5
+# L of the paper's bound. As in the published program, and unlike equations 9 and 13, both the clustering and the
+# fairness potentials are divided by it.
+_LIPSCHITZ = 2.0
+_RESTARTS = 3
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -49,9 +53,6 @@ class VariationalFairKMeans(PrototypeClusterer):
         the passes over the points. It measures the energy of the hard labels, which never rises. Between two
         assignments, the centres of clusters that still change move half a step beyond their means, which on most data
         takes fewer steps.
-    lipschitz : float, default=2.0
-        L of the bound, used with `match_reference`. As in the published program, and unlike equations 9 and 13,
-        both the clustering and the fairness potentials are divided by it.
     target : None, mapping or array-like of shape (n_groups,), default=None
         Target shares U. None takes the shares of the data. For several columns, a mapping of column to shares.
     max_iter : int, default=100
@@ -60,10 +61,6 @@ class VariationalFairKMeans(PrototypeClusterer):
         From the second step on, the fit stops when the energy changes by at most the fraction `tol` of the energy
         minus its least possible fairness term ``lam * K * H(U)``; 1e-5 by default. With `match_reference` it is a
         fraction of the whole energy, from the third step on; 1e-4 by default, as in the published program.
-    max_restarts : int, default=3
-        Largest number of restarts from new k-means++ centres. There is a restart if the first step (with
-        `match_reference`: any step) empties a cluster. After the last restart, the fit continues with fewer clusters
-        (with `match_reference`: it stops).
     precision : "single" or "double", default="single"
         Arithmetic of the distances and softmax rows. Sums are always double. Single is three times as fast, and the
         inner loop may stop a step earlier or later.
@@ -81,7 +78,11 @@ class VariationalFairKMeans(PrototypeClusterer):
         A row x goes to the cluster ``argmin_k (scale_ * dist(x, c_k) + offset_[group, k])``. Without
         `match_reference`, `scale_` is 1 and `offset_` holds the prices.
     target_ : ndarray of shape (n_groups,), or dict of column to ndarray of shape (n_values,)
-    n_inner_iter_, n_restarts_ : int
+    n_inner_iter_ : int
+    n_restarts_ : int
+        Number of restarts from new k-means++ centres, at most three. There is a restart if the first step (with
+        `match_reference`: any step) empties a cluster. After the last restart, the fit continues with fewer clusters
+        (with `match_reference`: it stops).
     n_energy_rises_ : int
         Number of outer steps after which the energy was higher. This can happen with `match_reference` only, whose
         inner loop starts cold in every outer step and whose centres come from hard labels.
@@ -106,19 +107,15 @@ class VariationalFairKMeans(PrototypeClusterer):
     takes_columns = takes_chunks = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "lam": [None, *NON_NEGATIVE],
-        "lipschitz": POSITIVE,
         "tol": [None, *NON_NEGATIVE],
-        "max_restarts": at_least(0),
     }
 
     lam: float | None = None
     match_reference: bool = False
-    lipschitz: float = 2.0
     target: Any = None
     init: Any = "k-means++"
     max_iter: int = 100
     tol: float | None = None
-    max_restarts: int = 3
     precision: str = "single"
     verbose: int = 0
     random_state: Any = None
@@ -132,7 +129,7 @@ class VariationalFairKMeans(PrototypeClusterer):
     def _fit(self, X: np.ndarray, codes: np.ndarray) -> None:
         self._set_target(codes)
         frame, power, rng = self._frame, self._power, check_random_state(self.random_state)
-        lam = frame.whole_cost(len(X), power) if self.lam is None else frame.weight_into(self.lam, power)
+        lam = frame.whole_cost(len(X), power) if self.lam is None else self.lam / frame.unit**power
         start = Prototypes(initial_centers(X, self.n_clusters, self._framed_init(), rng))
         self._fit_from(self._points(X, codes), start, codes, lam, rng=rng)
         self._complain_of_moving()
@@ -153,7 +150,7 @@ class VariationalFairKMeans(PrototypeClusterer):
         restarts.
         """
         self.lam_ = lam
-        self._restarts_left = self.max_restarts if rng is not None else 0
+        self._restarts_left = _RESTARTS if rng is not None else 0
         self.history_: list[dict[str, float]] = []
         self.n_restarts_ = self.n_inner_iter_ = self.n_energy_rises_ = self.n_iter_ = 0
         while True:
@@ -163,7 +160,7 @@ class VariationalFairKMeans(PrototypeClusterer):
             step = partial(newton_step, lam=lam, target=self._target, prices=prices, hurried=hurried)
             alternation = Alternation(step, self._update, self._judge)
             if self.match_reference:
-                of_paper = partial(bound_step, lam=lam, target=self._target, lipschitz=self.lipschitz)
+                of_paper = partial(bound_step, lam=lam, target=self._target, lipschitz=_LIPSCHITZ)
                 alternation = Alternation(of_paper, self._update, self._judge_as_reference)
             run = alternate(alternation, points, prototypes, max_iter=steps, verbose=self.verbose)
             before = self.history_ if self.match_reference else []
