@@ -152,6 +152,17 @@ def test_damaged(tmp_path, damage):
         load_prepared(folder)
 
 
+@pytest.mark.parametrize("absent", ["X", "groups", "columns", "indptr"])
+def test_without_one_of_its_arrays(tmp_path, absent):
+    folder = tmp_path / "toy"
+    save_prepared(complete(), folder)
+    arrays = dict(np.load(folder / ARRAYS))
+    del arrays[absent]
+    np.savez(folder / ARRAYS, **arrays)
+    with pytest.raises(DatasetError, match=rf"Fix: delete the folder '{folder}' and run again"):
+        load_prepared(folder)
+
+
 def test_pickles_are_not_loaded(tmp_path):
     save_prepared(make(), tmp_path / "toy")
     np.savez(tmp_path / "toy" / ARRAYS, X=np.full(50, {}, dtype=object))

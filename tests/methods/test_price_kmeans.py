@@ -81,6 +81,15 @@ def test_a_far_point_costs_a_part_of_a_point_instead(precision):
     assert model.cost_ == pytest.approx(plain, rel=1e-3)
 
 
+def test_a_part_of_a_point_in_small_clusters_is_not_blamed_on_far_points(recwarn):
+    rng = np.random.default_rng(22)
+    X, codes = rng.normal(size=(30, 2)), rng.integers(3, size=30)
+    model = PriceFairKMeans(5, n_init=2, random_state=0).fit(X, sensitive_features=codes)
+    assert 0 < model.violation_ < 1
+    assert model.cost_ < 0.9 * model.lower_bound_
+    assert not recwarn.list
+
+
 @pytest.mark.parametrize("far", [1e4, 1e7])
 @pytest.mark.parametrize("cls", [PriceFairKMeans, PriceFairKMedians, KMeans])
 def test_the_cost_is_true_if_one_number_is_far_away(cls, far):

@@ -507,8 +507,9 @@ class PriceFairKMeans(PrototypeClusterer):
             )
         if criterion.work.is_cut:
             yield criterion.work.advice
-        if self.violation_ > 0 and 0 < self.cost_ < (1 - _LARGE_GAP) * self.lower_bound_:
-            saved = self.lower_bound_ / self.cost_ - 1
+        saved = self.lower_bound_ / self.cost_ - 1 if self.cost_ > 0 else 0.0
+        # In clusters of a few points, parts of a point save as much without any far points.
+        if self.violation_ > 0 and (saved > 1 or _is_expensive(saved, counts)):
             more = f"{percent(saved, 0)} more" if saved < 10 else f"{1 + saved:.2g} times as much"
             yield (
                 f"the labels are off the bounds by up to {self.violation_:.2g} points in a cluster, because labels "
