@@ -42,21 +42,25 @@ _SPELLINGS = {
 }
 _TIMES = {word: 10.0 ** int(power) for power, words in WORDS["times"].items() for word in words}
 _TIMES_SIGN = re.compile(rf"({'|'.join(sorted(_TIMES, key=len, reverse=True))})\b\.?\s*(.*)")
-# A number, a fraction or a time of the day, with what may stand around it.
+# A time of the day, and a fraction with a common denominator: others are dates, blood pressures and the like. Words
+# behind these are not units but those of dates and addresses.
+_CLOCK = re.compile(r"(\d{1,3}):([0-5]\d)(?::([0-5]\d)(?:[.,]\d+)?)?(?: ?h| Uhr)?(?=[+)-]*$)")
+_FRACTION = re.compile(
+    r"(?<![\d/])(?:(\d+) +)?(\d{1,3}(?:[.,]\d+)?)/([234568]|1[026]|20|3[02]|64|1[01]0)"
+    rf"(?=\s*(?:(?:{'|'.join(map(re.escape, _SPELLINGS))})[a-z]{{0,2}})?[+)-]*$)"
+)
+# Numbers in several units, such as '2 h 30 min'.
+_PART = r"(\d+(?:[.,]\d+)?)\s*([^\W\d]+|['\"]+)?[.,]?\s*(?:(?:and|und|et|y|e|og|och|en)\s+)?"
+_COMPOUND = re.compile(rf"(?:{_PART}){{2,4}}")
+# A number with what may stand around it.
 _MEASURED = re.compile(
     rf"(?P<open>\(\s*)?((?:<=?|>=?|≤|≥|~|≈|±|(?:{'|'.join(WORDS['about'])})\.?)\s*)?(?P<sign>[+-])?\s*"
     r"(?P<before>[^\d\s.,;:()\[\]<>=+/-]{1,4}\.?)?\s*(?P<sign2>[+-])?\s*"
-    r"(?P<number>[.,]?[0-9](?:[0-9.,'_ /:]*[0-9])?[.,]?(?:[eE][+-]?[0-9]+)?)\s*"
-    r"(?P<after>[^\d\s.,;:()\[\]<>=+-][^\d;:()<>=+]{0,20}[23]?)?(?P<end>[+-])?(?P<close>\s*\))?"
+    r"(?P<number>[.,]?[0-9](?:[0-9.,'_ ]*[0-9])?[.,]?(?:[eE][+-]?[0-9]+)?)\s*"
+    r"(?P<after>(?!/ *\d)[^\d\s.,;:()\[\]<>=+-][^\d;:()<>=+]{0,20}[23]?)?(?P<end>[+-])?(?P<close>\s*\))?"
 )
-_FRACTION = re.compile(r"(?:(?P<whole>\d+) +)?(?P<above>\d{1,3}(?:[.,]\d+)?)/(?P<below>\d{1,3})")
-# Other denominators are those of dates, of blood pressures and the like.
-_PARTS = {2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 30, 32, 64, 100, 110}
 _NO_CENTS = re.compile(r"(?<=\d)[.,]-+(?=\D*$)")
-_CLOCK = re.compile(r"(?P<hours>\d{1,3}):(?P<minutes>[0-5]\d)(:(?P<seconds>[0-5]\d)([.,]\d+)?)?")
-# Numbers in several units, such as '2 h 30 min'. Behind some units, a number without one has the next smaller one.
-_PART = r"(\d+(?:[.,]\d+)?)\s*([^\W\d]+|['\"]+)?[.,]?\s*(?:(?:and|und|et|y|e|og|och|en)\s+)?"
-_COMPOUND = re.compile(rf"(?:{_PART}){{2,4}}")
+# Behind one of these units, a number without a unit has the next smaller one.
 _NEXT_UNIT = {"year": "month", "h": "min", "min": "s", "ft": "in"}
 _UNDER, _ABOVE, _TO, _OVER, _OR = ("|".join(WORDS[key]) for key in ("under", "above", "to", "over", "or"))
 _LIMIT = r"[0-9](?:[0-9.,' ]*[0-9])?(?: ?[kKM]\b)?"
@@ -116,40 +120,32 @@ def measured(text: str, decimal: str) -> tuple[float, str] | None:
     signs = ("." if decimal == "," else ",") + " '_"
     if (number := as_number(text, decimal, signs)) is not None:
         return number, ""
+
+    def hours(found: re.Match[str]) -> str:
+        return f"{int(found[1]) + int(found[2]) / 60 + int(found[3] or 0) / 3600} h".replace(".", decimal)
+
+    def parts(found: re.Match[str]) -> str:
+        above = float(found[2].replace(decimal, "."))
+        return str(int(found[1] or 0) + above / int(found[3])).replace(".", decimal)
+
+    text = _FRACTION.sub(parts, _CLOCK.sub(hours, text))
     if _COMPOUND.fullmatch(text) and (whole := _in_first_unit(re.findall(_PART, text))):
         return whole
     found = _MEASURED.fullmatch(text)
     if not found or bool(found["open"]) != bool(found["close"]):
         return None
     before, after = found["before"] or "", (found["after"] or "").strip()
-    if before and not is_currency(before):
+    number = as_number(found["number"], decimal, signs)
+    if number is None or (before and not is_currency(before)):
         return None
-    minus = [found["sign"], found["sign2"], found["end"]].count("-") + bool(found["open"])
-    number, form = as_number(found["number"], decimal, signs), None
-    if number is None:
-        number, form = _of_parts(found["number"], decimal)
-        # Other words behind a fraction are those of dates and addresses.
-        if number is None or (before + after and (form == "h" or unit(before + after) not in SIZES)):
-            return None
     times = _TIMES_SIGN.fullmatch(after) or _TIMES_SIGN.fullmatch(after.lower())
     # Numbers of many digits with a letter are codes, and '12B' can be a flat.
-    if times and form is None and (len(times[1]) > 1 or (times[1] in after and abs(number) < 1e6)):
+    if times and (len(times[1]) > 1 or (times[1] in after and abs(number) < 1e6)):
         if times[1] == "B" and not (before or times[2] or number % 1):
             return None
         number, after = number * _TIMES[times[1]], times[2]
-    return (-number if minus % 2 else number), form or unit(before + after)
-
-
-def _of_parts(text: str, decimal: str) -> tuple[float | None, str]:
-    """The number that a fraction is, or a time of the day in hours, with the unit that its form states."""
-    if found := _FRACTION.fullmatch(text):
-        above, below = as_number(found["above"], decimal), int(found["below"])
-        if above is None or below not in _PARTS:
-            return None, ""
-        return int(found["whole"] or 0) + above / below, ""
-    if found := _CLOCK.fullmatch(text):
-        return int(found["hours"]) + int(found["minutes"]) / 60 + int(found["seconds"] or 0) / 3600, "h"
-    return None, ""
+    minus = [found["sign"], found["sign2"], found["end"]].count("-") + bool(found["open"])
+    return (-number if minus % 2 else number), unit(before + after)
 
 
 def _in_first_unit(parts: list[tuple[str, str]]) -> tuple[float, str] | None:
@@ -159,12 +155,8 @@ def _in_first_unit(parts: list[tuple[str, str]]) -> tuple[float, str] | None:
         if names[i] in ("", "m"):
             names[i] = _NEXT_UNIT.get(names[i - 1], names[i])
     kinds, sizes = zip(*(SIZES.get(name, ("", 0.0)) for name in names), strict=True)
-    if (
-        len(parts) < 2
-        or not kinds[0]
-        or len({*kinds}) > 1
-        or any(large <= small for large, small in pairwise(sizes))
-    ):
+    are_smaller = len(parts) > 1 and all(large > small for large, small in pairwise(sizes))
+    if not kinds[0] or len({*kinds}) > 1 or not are_smaller:
         return None
     numbers = (float(number.replace(",", ".")) for number, _ in parts)
     return sum(number * size for number, size in zip(numbers, sizes, strict=True)) / sizes[0], names[0]
@@ -239,14 +231,17 @@ def steps(words: Iterable[str]) -> list[str]:
     # Stars, signs of a currency, or '+', '++', '+++'.
     if len({*"".join(known)}) == 1 and not known[0].isalnum():
         return sorted(known)
-    # Marks such as '3+' and '4-'. With one of the signs only, '90+' is a limit, and '4-' a negative number.
-    if all(re.fullmatch("[1-6][+-]?", word) for word in known) and {*"+-"} <= {word[-1] for word in known}:
-        return sorted(known, key=lambda word: (word[0], ["-", "", "+"].index(word[1:])))
-    letters = "".join(sorted({word[0].upper() for word in known}))
-    if all(re.fullmatch("[A-Ga-g][+-]?", word) for word in known) and (
-        (len(letters) > 3 and "ABCDEFG".startswith(letters)) or any(word[1:] for word in known)
+    # Marks such as A-, or '2+', which is better than 2. Of digits, '3+' alone is a limit. Strength is measured from 0.
+    heads, signs = (
+        "".join(sorted({word[0].upper() for word in known})),
+        [word[1:] for word in known if word[1:]],
+    )
+    are_marked = len(signs) > 1 or "-" in signs or (signs and heads.isalpha())
+    if all(re.fullmatch("[0-6A-Ga-g][+-]?", word) for word in known) and (
+        are_marked or (len(heads) > 3 and "ABCDEFG".startswith(heads))
     ):
-        return sorted(known, key=lambda word: (word[0].upper(), ["+", "", "-"].index(word[1:])))
+        order = "- +" if heads[0] == "0" else "+ -"
+        return sorted(known, key=lambda word: (word[0].upper(), order.index(word[1:] or " ")))
     numbered = [_NUMBERED.match(_STAGE.sub("", key(word))) for word in known]
     places = [int(of[1]) for of in numbered if of]
     if len({*places}) == len(known) and not all(word.isdecimal() for word in known):
