@@ -13,7 +13,7 @@ import unicodedata
 from collections.abc import Collection, Iterable
 from functools import cache
 from importlib.resources import files
-from itertools import pairwise
+from itertools import pairwise, product
 
 WORDS = tomllib.loads(files("fairclust.tables").joinpath("words.toml").read_text(encoding="utf-8"))
 UNKNOWN, YES, NO = ({*WORDS[key]} for key in ("unknown", "yes", "no"))
@@ -31,6 +31,8 @@ _STAGE = re.compile(
     r"(?=\d+$|[ivx]+$)"
 )
 
+_NEITHER = re.compile(r"(?:neither|weder|ni|né|noch|neutr[eo])\b")
+
 _CURRENCIES: dict[str, str] = {sign: sign for sign in WORDS["currencies"]} | WORDS["currency_signs"]
 # Units that are converted into the one that most cells of a column have: their dimension and size.
 SIZES = {unit: (kind, size) for kind, units in WORDS["units"].items() for unit, (size, *_) in units.items()}
@@ -44,7 +46,9 @@ _TIMES = {word: 10.0 ** int(power) for power, words in WORDS["times"].items() fo
 _TIMES_SIGN = re.compile(rf"({'|'.join(sorted(_TIMES, key=len, reverse=True))})\b\.?\s*(.*)")
 # A time of the day, and a fraction with a common denominator: others are dates, blood pressures and the like. Words
 # behind these are not units but those of dates and addresses.
-_CLOCK = re.compile(r"(\d{1,3}):([0-5]\d)(?::([0-5]\d)(?:[.,]\d+)?)?(?: ?h| Uhr)?(?=[+)-]*$)")
+_CLOCK = re.compile(
+    r"(\d{1,3}):([0-5]\d)(?::([0-5]\d)(?:[.,]\d+)?)?(?: ?h| ?min| Uhr)?(?=(?: ?/ ?[a-z]+)?[+)-]*$)"
+)
 _FRACTION = re.compile(
     r"(?<![\d/])(?:(\d+) +)?(\d{1,3}(?:[.,]\d+)?)/([234568]|1[026]|20|3[02]|64|1[01]0)"
     rf"(?=\s*(?:(?:{'|'.join(map(re.escape, _SPELLINGS))})[a-z]{{0,2}})?[+)-]*$)"
@@ -107,13 +111,13 @@ def plain(text: str) -> str:
     return re.sub("[\u2010-\u2015\u2212]", "-", text).strip()
 
 
-def measured(text: str, decimal: str) -> tuple[float, str] | None:
+def measured(text: str, decimal: str, clock: str = "h") -> tuple[float, str] | None:
     """The number that a cell states, and its unit in one spelling; None if it states none.
 
     Any sign but that of the decimal point may stand between thousands.
 
     Units and currencies stand behind or before it, brackets are a minus sign, '<5' is 5, '3/4' is 0.75, '7:30' and
-    '7 h 30' are 7.5 hours, and '1.2M' is 1200000.
+    '7 h 30' are 7.5 hours, and '1.2M' is 1200000. With the `clock` "min", '7:30' are minutes.
     """
     # Excel writes an apostrophe before numbers that are text.
     text = _NO_CENTS.sub("", plain(text)).removeprefix("'")
@@ -122,7 +126,8 @@ def measured(text: str, decimal: str) -> tuple[float, str] | None:
         return number, ""
 
     def hours(found: re.Match[str]) -> str:
-        return f"{int(found[1]) + int(found[2]) / 60 + int(found[3] or 0) / 3600} h".replace(".", decimal)
+        number = int(found[1]) + int(found[2]) / 60 + int(found[3] or 0) / 3600
+        return f"{number / 60 if clock == 'min' and not found[3] else number} h".replace(".", decimal)
 
     def parts(found: re.Match[str]) -> str:
         above = float(found[2].replace(decimal, "."))
@@ -224,18 +229,20 @@ def steps(words: Iterable[str]) -> list[str]:
     known = sorted(word for word in words if not is_unknown(word))
     if not 3 <= len(known) <= _MOST_STEPS:
         return []
-    for scale in _SCALES:
-        at = [scale.get(_bare(word), -1) for word in known]
+    bare = [[_bare(word) for word in known]]
+    if len({word.rpartition(" ")[2] for word in bare[0]}) == 1:
+        # All words end alike, as 'not satisfied', 'fairly satisfied' and 'very satisfied' do.
+        bare.append([word.rpartition(" ")[0] for word in bare[0]])
+    for of_words, scale in product(bare, _SCALES):
+        at = [scale.get(word, scale.get("neutral", -1) if _NEITHER.match(word) else -1) for word in of_words]
         if -1 not in at and len(set(at)) > 2:
             return [word for _, word in sorted(zip(at, known, strict=True))]
     # Stars, signs of a currency, or '+', '++', '+++'.
     if len({*"".join(known)}) == 1 and not known[0].isalnum():
         return sorted(known)
     # Marks such as A-, or '2+', which is better than 2. Of digits, '3+' alone is a limit. Strength is measured from 0.
-    heads, signs = (
-        "".join(sorted({word[0].upper() for word in known})),
-        [word[1:] for word in known if word[1:]],
-    )
+    heads = "".join(sorted({word[0].upper() for word in known}))
+    signs = [word[1:] for word in known if word[1:]]
     are_marked = len(signs) > 1 or "-" in signs or (signs and heads.isalpha())
     if all(re.fullmatch("[0-6A-Ga-g][+-]?", word) for word in known) and (
         are_marked or (len(heads) > 3 and "ABCDEFG".startswith(heads))

@@ -35,8 +35,10 @@ _DATE = re.compile(
 )
 _DAY = re.compile(r"((19|20)?\d\d)(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])")
 # Blood pressures, means with their deviation, coordinates and the like.
-_SEVERAL = re.compile(r"[+-]?\d+([.,]\d+)?( ?[/±(;x×]|, ) ?[+-]?\d.*")
+_SEVERAL = re.compile(r"[+-]?\d+([.,]\d+)?( ?[/±(;x×]|, ) ?[+-]?\d.*|\d{1,3}[-:]\d{1,3}")
 ID_NAME = re.compile(r"(^|[ _.-])(id|ids|uuid|guid|key|nr|no|index)$|[a-z]ID$", re.IGNORECASE)
+# If a column has times such as 1:02:59, 58:12 are minutes.
+_SECONDS = re.compile(r"\d+:\d\d:(?!00)\d\d")
 _PHONE = re.compile(r"(\+|00|\(0?)[\d ()/-]{6,}")
 _NEARLY_ALL = 0.95
 # The least share of numbers among the cells of a column of numbers whose other cells say that they are missing.
@@ -191,9 +193,9 @@ def _of_text(text: pd.Series, name: str, asked: Asked) -> Column:
     known = [
         of is not None and (of[1] in ("", "%", *cells.SIZES) or cells.is_currency(of[1])) for of in units
     ]
-    many_differ = share(there) > 0.5 and distinct > MAX_CATEGORIES
-    if many_differ or fit_nearly_all(there | known):
-        strange = text[~(there | unknown)[entries]]
+    strange = text[~(there | unknown)[entries]]
+    are_many = share(there) > 0.5
+    if (are_many and distinct > MAX_CATEGORIES) or fit_nearly_all(there | known):
         unit = f" in {reading['unit']!r}" if "unit" in reading else ""
         raise TableError(
             f"{name!r} holds numbers{unit}, but {count(len(strange), 'cell')} of {len(text):,} do not fit, the first "
@@ -210,7 +212,12 @@ def _of_text(text: pd.Series, name: str, asked: Asked) -> Column:
         return Column(name, "identifier", f"an identifier: {many}")
     if distinct > 0.5 * len(text):
         return Column(name, "left out", f"free text: {many}")
-    return Column(name, "category", _rare(text))
+    note = ""
+    if are_many:
+        cell = shortened(repr(strange.iloc[0]))
+        note = f"{count(len(strange), 'cell')} such as {cell} are no numbers in one unit, so all are categories; "
+        note += f"--numbers {quoted(name)} takes these cells as missing"
+    return Column(name, "category", note or _rare(text))
 
 
 def _number(column: Column, values: pd.Series, asked: Asked) -> Column:
@@ -235,9 +242,10 @@ def _as_label(column: Column, values: pd.Series, asked: Asked) -> Column | None:
     span, n_digits = high - low, len(f"{low:.0f}")
     # Salaries can have five digits each, and be different.
     one_length = low >= 0 and n_digits == len(f"{high:.0f}") >= _LONG
+    is_clock = one_length and n_digits in (10, 13) and cells.is_named(name, "dates")
     are_days = is_plain and low >= 10_000 and all(map(_DAY.fullmatch, map("{:06.0f}".format, values)))
     # A few numbers of six digits can look like days by chance.
-    if are_days and (low >= 10**7 or distinct >= FEW_ROWS):
+    if is_clock or (are_days and (low >= 10**7 or distinct >= FEW_ROWS)):
         return Column(name, "left out", f"dates, such as {values.iloc[0]:06.0f}")
     if n_rows >= FEW_ROWS and distinct > _NEARLY_ALL * n_rows and name not in asked.features:
         # A table can be sorted by a measurement, which has larger gaps than numbers that are given one after another.
@@ -306,14 +314,22 @@ def find_reading(
 
 def _read(words: Sequence[str], counts: np.ndarray, decimal: str) -> tuple[int, dict[str, Any], np.ndarray]:
     """How many rows are numbers with a decimal point, how they are read, and the numbers of the words, or NaN."""
-    amounts = [cells.measured(word, decimal) for word in words]
+    clock = "min" if any(map(_SECONDS.search, words)) else "h"
+    amounts = [cells.measured(word, decimal, clock) for word in words]
     units = Counter[str]()
     for amount, n in zip(amounts, counts, strict=True):
         if amount and amount[1]:
             units[amount[1]] += int(n)
-    unit = units.most_common(1)[0][0] if units else ""
+    unit, n_rows = units.most_common(1)[0] if units else ("", 0)
+    # A letter behind a few numbers, as in '2A' among '75', is no unit.
+    if len(unit) == 1 and unit.isalpha() and unit not in cells.SIZES and 2 * n_rows < counts.sum():
+        unit = ""
     values = np.array([cells.in_unit(amount, unit) for amount in amounts], dtype=float)
-    reading = {"decimal": decimal, **({"unit": unit} if unit else {})}
+    reading = {
+        "decimal": decimal,
+        **({"unit": unit} if unit else {}),
+        **({"clock": clock} if clock == "min" else {}),
+    }
     return int(counts[~np.isnan(values)].sum()), reading, values
 
 
@@ -348,7 +364,7 @@ def _rare(values: pd.Series) -> str:
 def numbers(column: pd.Series, reading: Mapping[str, Any]) -> pd.Series:
     """The cells of a column as floats; NaN for those that are no numbers.
 
-    `reading` has what `Column.reading` has: the sign "decimal", the "unit", or the "levels" of a
+    `reading` has what `Column.reading` has: the sign "decimal", the "unit" and the "clock", or the "levels" of a
     scale, which become 0, 1, 2 and so on; then the logarithm is taken if "log", and numbers are cut at "clip".
     """
     if "levels" in reading:
@@ -359,8 +375,8 @@ def numbers(column: pd.Series, reading: Mapping[str, Any]) -> pd.Series:
     if pd.api.types.is_numeric_dtype(column):
         read = column.astype(float)
     else:
-        decimal, unit = reading.get("decimal", "."), reading.get("unit", "")
-        read = _by_value(column, lambda word: cells.in_unit(cells.measured(word, decimal), unit))
+        how, unit = (reading.get("decimal", "."), reading.get("clock", "h")), reading.get("unit", "")
+        read = _by_value(column, lambda word: cells.in_unit(cells.measured(word, *how), unit))
     if reading.get("log"):
         read = np.sign(read) * np.log1p(read.abs())
     return read.clip(*reading["clip"]) if "clip" in reading else read

@@ -299,10 +299,9 @@ def decide(
         raise TableError(f"no row has a value in {needed}. Fix: fill in these cells")
     cells = {of.name: read(frame[of.name], of) for of in features}
     preparation.columns = [_learned(of, cells[of.name][kept], scale, missing) for of in features]
-    lacking = {of.name: n for of in features if (n := int(cells[of.name].isna().sum()))}
     urgent = notes.far_cells({of.name: cells[of.name][kept] for of in features if of.is_number})
     urgent += [f"{column.name}: {column.odd}" for column in columns if column.odd]
-    told = [*urgent, *notes.of_columns(frame, columns, groups, lacking, missing)]
+    told = [*urgent, *notes.of_columns(columns, cells, groups, missing)]
     told += [
         f"{name}: truth values in several spellings are the groups yes and no"
         for name, reading in preparation.readings.items()
