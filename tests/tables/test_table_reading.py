@@ -239,6 +239,7 @@ def test_values(tmp_path, cells, values, note):
         ("Report, of 2020\n\na;b;c", "1,5;x;2,5", [1.5, "x", 2.5]),
         ("a,b,c", "1,u; v; w; x,3", [1, "u; v; w; x", 3]),
         ('"a;\nb;",c', "1,2", [1, 2]),
+        ("age, in years;weight, in kg", "1,5;2,5", [1.5, 2.5]),
     ],
 )
 def test_the_delimiter_is_the_sign_that_all_lines_have_equally_often(tmp_path, head, row, last):

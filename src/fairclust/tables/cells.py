@@ -33,6 +33,12 @@ _STAGE = re.compile(
 
 _NEITHER = re.compile(r"(?:neither|weder|ni|né|noch|neutr[eo])\b")
 
+
+def _singular(word: str) -> str:
+    """A word without the ends of plurals, which a singular can lose as well."""
+    return re.sub("(?<=.{3})[sne]+$", "", word.lower())
+
+
 _CURRENCIES: dict[str, str] = {sign: sign for sign in WORDS["currencies"]} | WORDS["currency_signs"]
 # Units that are converted into the one that most cells of a column have: their dimension and size.
 SIZES = {unit: (kind, size) for kind, units in WORDS["units"].items() for unit, (size, *_) in units.items()}
@@ -40,14 +46,17 @@ _SPELLINGS = {
     word: unit
     for units in WORDS["units"].values()
     for unit, (_, *words) in units.items()
-    for word in (unit, *words)
+    for way in (unit, *words)
+    for word in {way, _singular(way)}
 }
 _TIMES = {word: 10.0 ** int(power) for power, words in WORDS["times"].items() for word in words}
 _TIMES_SIGN = re.compile(rf"({'|'.join(sorted(_TIMES, key=len, reverse=True))})\b\.?\s*(.*)")
+_UNDER, _ABOVE, _TO, _OVER, _OR = ("|".join(WORDS[key]) for key in ("under", "above", "to", "over", "or"))
 # A time of the day, and a fraction with a common denominator: others are dates, blood pressures and the like. Words
 # behind these are not units but those of dates and addresses.
 _CLOCK = re.compile(
-    r"(\d{1,3}):([0-5]\d)(?::([0-5]\d)(?:[.,]\d+)?)?(?: ?h| ?min| Uhr)?(?=(?: ?/ ?[a-z]+)?[+)-]*$)"
+    r"(\d{1,3}):([0-5]\d)(?::([0-5]\d)(?:[.,]\d+)?)?(?: ?h| ?min| ?uhr| ?([ap])\.?m\.?)?(?=(?: ?/ ?[a-z]+)?[+)-]*$)",
+    re.IGNORECASE,
 )
 _FRACTION = re.compile(
     r"(?<![\d/])(?:(\d+) +)?(\d{1,3}(?:[.,]\d+)?)/([234568]|1[026]|20|3[02]|64|1[01]0)"
@@ -61,12 +70,18 @@ _MEASURED = re.compile(
     rf"(?P<open>\(\s*)?((?:<=?|>=?|≤|≥|~|≈|±|(?:{'|'.join(WORDS['about'])})\.?)\s*)?(?P<sign>[+-])?\s*"
     r"(?P<before>[^\d\s.,;:()\[\]<>=+/-]{1,4}\.?)?\s*(?P<sign2>[+-])?\s*"
     r"(?P<number>[.,]?[0-9](?:[0-9.,'_ ]*[0-9])?[.,]?(?:[eE][+-]?[0-9]+)?)\s*"
-    r"(?P<after>(?!/ *\d)[^\d\s.,;:()\[\]<>=+-][^\d;:()<>=+]{0,20}[23]?)?(?P<end>[+-])?(?P<close>\s*\))?"
+    r"(?P<after>(?!/ *\d)[^\d\s.,;:()\[\]<>=+-][^\d;:()<>=+]{0,20}(?:10{2,4} ?[^\W\d]*|[23])?)?"
+    r"(?P<end>[+-])?(?P<close>\s*\))?"
 )
-_NO_CENTS = re.compile(r"(?<=\d)[.,]-+(?=\D*$)")
+# What stands behind a number and does not change it: '100,-', '15*', '18[1]', '22 (est.)', '4 or more', '45 years old'.
+_BEHIND = re.compile(
+    r"(?<=\d)[.,]-+(?=\D*$)|(?<=[\w%€$])\s*(?:\*+|[†‡§]|\[\w{1,3}\]|\((?:est|approx|ca|prov)[a-z]*\.?\))$|"
+    rf"(?<=[\d ])\s*(?:{_OR}) (?:{_OVER})\b|(?<=\w) (?:old|alt)$"
+)
 # Behind one of these units, a number without a unit has the next smaller one.
-_NEXT_UNIT = {"year": "month", "h": "min", "min": "s", "ft": "in"}
-_UNDER, _ABOVE, _TO, _OVER, _OR = ("|".join(WORDS[key]) for key in ("under", "above", "to", "over", "or"))
+_NEXT_UNIT = {"year": "month", "h": "min", "min": "s", "ft": "in", "m": "cm"}
+# Among times, these are units of time.
+_TIME_LETTERS = {"m": "min", "M": "month", "J": "year"}
 _LIMIT = r"[0-9](?:[0-9.,' ]*[0-9])?(?: ?[kKM]\b)?"
 _RANGE = re.compile(
     rf"(?P<under>(?:<=?|≤|{_UNDER})\s*)?(?P<above>(?:>=?|≥|{_ABOVE})\s*)?"
@@ -120,13 +135,14 @@ def measured(text: str, decimal: str, clock: str = "h") -> tuple[float, str] | N
     '7 h 30' are 7.5 hours, and '1.2M' is 1200000. With the `clock` "min", '7:30' are minutes.
     """
     # Excel writes an apostrophe before numbers that are text.
-    text = _NO_CENTS.sub("", plain(text)).removeprefix("'")
+    text = _BEHIND.sub("", plain(text)).removeprefix("'")
     signs = ("." if decimal == "," else ",") + " '_"
     if (number := as_number(text, decimal, signs)) is not None:
         return number, ""
 
     def hours(found: re.Match[str]) -> str:
-        number = int(found[1]) + int(found[2]) / 60 + int(found[3] or 0) / 3600
+        whole = int(found[1]) % 12 + 12 * (found[4] in "pP") if found[4] else int(found[1])
+        number = whole + int(found[2]) / 60 + int(found[3] or 0) / 3600
         return f"{number / 60 if clock == 'min' and not found[3] else number} h".replace(".", decimal)
 
     def parts(found: re.Match[str]) -> str:
@@ -143,7 +159,11 @@ def measured(text: str, decimal: str, clock: str = "h") -> tuple[float, str] | N
     number = as_number(found["number"], decimal, signs)
     if number is None or (before and not is_currency(before)):
         return None
+    if before and after == "m":
+        after = "M"
     times = _TIMES_SIGN.fullmatch(after) or _TIMES_SIGN.fullmatch(after.lower())
+    if times and times[1] == "T" and not is_currency(before + times[2]):
+        times = None
     # Numbers of many digits with a letter are codes, and '12B' can be a flat.
     if times and (len(times[1]) > 1 or (times[1] in after and abs(number) < 1e6)):
         if times[1] == "B" and not (before or times[2] or number % 1):
@@ -156,8 +176,11 @@ def measured(text: str, decimal: str, clock: str = "h") -> tuple[float, str] | N
 def _in_first_unit(parts: list[tuple[str, str]]) -> tuple[float, str] | None:
     """The sum of numbers in units of one dimension that become smaller, in the first unit; None for other units."""
     names = [unit(name) for _, name in parts]
+    if any(SIZES.get(name, ("",))[0] == "time" for name in names):
+        names[0] = _TIME_LETTERS.get(names[0], names[0])
     for i in range(1, len(names)):
-        if names[i] in ("", "m"):
+        # '1m83' is a height, and '5 m2' an area.
+        if names[i] in ("", "m") and (names[i - 1] != "m" or len(parts[i][0]) == 2):
             names[i] = _NEXT_UNIT.get(names[i - 1], names[i])
     kinds, sizes = zip(*(SIZES.get(name, ("", 0.0)) for name in names), strict=True)
     are_smaller = len(parts) > 1 and all(large > small for large, small in pairwise(sizes))
@@ -170,13 +193,12 @@ def _in_first_unit(parts: list[tuple[str, str]]) -> tuple[float, str] | None:
 def unit(text: str) -> str:
     """A unit without what differs from cell to cell: points, the case of words, the plural, and the language."""
     text = " ".join(text.replace(".", " ").split())
+    text = text.replace(" ", "") if "/" in text else text
     if text.lower() in _CURRENCIES:
         return _CURRENCIES[text.lower()]
     if text in _SPELLINGS or len(text) < 2:
         return _SPELLINGS.get(text, text)
-    singular = text.lower()
-    for ends in ("sn", "e"):
-        singular = singular[:-1] if len(singular) > 3 and singular.endswith((*ends,)) else singular
+    singular = _singular(text)
     return _SPELLINGS.get(singular, text if len(text) < 3 else singular)
 
 
@@ -194,7 +216,8 @@ def in_unit(found: tuple[float, str] | None, own: str) -> float | None:
         return None
     if found is None or found[1] in (own, ""):
         return None if found is None else found[0]
-    (kind, size), (other, of_own) = (SIZES.get(name, (name, 1.0)) for name in (found[1], own))
+    name = _TIME_LETTERS.get(found[1], found[1]) if SIZES.get(own, ("",))[0] == "time" else found[1]
+    (kind, size), (other, of_own) = (SIZES.get(of, (of, 1.0)) for of in (name, own))
     return found[0] * size / of_own if kind == other else None
 
 
@@ -204,7 +227,9 @@ def is_currency(text: str) -> bool:
 
 
 def is_unknown(text: str) -> bool:
-    return text.strip().lower() in UNKNOWN
+    """Whether a cell says that it has no value; why not may stand in brackets behind it."""
+    word = text.strip().lower()
+    return word in UNKNOWN or re.sub(r"\s*\(.*\)$", "", word) in UNKNOWN - {""}
 
 
 def truth(text: str) -> str:
@@ -230,16 +255,23 @@ def steps(words: Iterable[str]) -> list[str]:
     if not 3 <= len(known) <= _MOST_STEPS:
         return []
     bare = [[_bare(word) for word in known]]
-    if len({word.rpartition(" ")[2] for word in bare[0]}) == 1:
-        # All words end alike, as 'not satisfied', 'fairly satisfied' and 'very satisfied' do.
-        bare.append([word.rpartition(" ")[0] for word in bare[0]])
+    # All words may end alike, as 'unlikely', 'fairly likely' and 'very likely' do.
+    first = bare[0][0]
+    ends = (first[i:] for i in range(len(first) + 1))
+    end = next(end for end in ends if all(word.endswith(end) for word in bare[0]))
+    if len(end) > 3:
+        bare.append([word.removesuffix(end).strip() for word in bare[0]])
     for of_words, scale in product(bare, _SCALES):
         at = [scale.get(word, scale.get("neutral", -1) if _NEITHER.match(word) else -1) for word in of_words]
         if -1 not in at and len(set(at)) > 2:
             return [word for _, word in sorted(zip(at, known, strict=True))]
     # Stars, signs of a currency, or '+', '++', '+++'.
-    if len({*"".join(known)}) == 1 and not known[0].isalnum():
-        return sorted(known)
+    if len({*"".join(known)} - {"☆"}) == 1 and not known[0].isalnum():
+        return sorted(known, key=lambda word: len(word.rstrip("☆")))
+    # Stages such as IIA.
+    stages = [re.fullmatch("(i{1,3}|iv|v)([a-d]?)", _bare(word)) for word in known]
+    if all(stages):
+        return sorted(known, key=_bare)
     # Marks such as A-, or '2+', which is better than 2. Of digits, '3+' alone is a limit. Strength is measured from 0.
     heads = "".join(sorted({word[0].upper() for word in known}))
     signs = [word[1:] for word in known if word[1:]]

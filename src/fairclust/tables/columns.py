@@ -320,9 +320,12 @@ def _read(words: Sequence[str], counts: np.ndarray, decimal: str) -> tuple[int, 
     for amount, n in zip(amounts, counts, strict=True):
         if amount and amount[1]:
             units[amount[1]] += int(n)
-    unit, n_rows = units.most_common(1)[0] if units else ("", 0)
-    # A letter behind a few numbers, as in '2A' among '75', is no unit.
-    if len(unit) == 1 and unit.isalpha() and unit not in cells.SIZES and 2 * n_rows < counts.sum():
+    # Among hours, 'm' are minutes, so that the column is not measured in metres.
+    times = Counter({unit: n for unit, n in units.items() if cells.SIZES.get(unit, ("",))[0] == "time"})
+    unit, n_rows = (times or units).most_common(1)[0] if units else ("", 0)
+    # A letter behind some of the numbers, as in '2A' among '75', and '5a' beside '5b', is no unit.
+    is_letter = len(unit) == 1 and unit.isalpha() and unit not in cells.SIZES
+    if is_letter and n_rows < _NEARLY_ALL * counts[[amount is not None for amount in amounts]].sum():
         unit = ""
     values = np.array([cells.in_unit(amount, unit) for amount in amounts], dtype=float)
     reading = {
