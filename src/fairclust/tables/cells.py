@@ -63,7 +63,7 @@ _FRACTION = re.compile(
     rf"(?=\s*(?:(?:{'|'.join(map(re.escape, _SPELLINGS))})[a-z]{{0,2}})?[+)-]*$)"
 )
 # Numbers in several units, such as '2 h 30 min'.
-_PART = r"(\d+(?:[.,]\d+)?)\s*([^\W\d]+|['\"]+)?[.,]?\s*(?:(?:and|und|et|y|e|og|och|en)\s+)?"
+_PART = r"((?<![\d.,])\d+(?:[.,]\d+)?)\s*([^\W\d]+|['\"]+)?[.,]?\s*(?:(?:and|und|et|y|e|og|och|en)\s+)?"
 _COMPOUND = re.compile(rf"(?:{_PART}){{2,4}}")
 # A number with what may stand around it.
 _MEASURED = re.compile(
@@ -135,10 +135,12 @@ def measured(text: str, decimal: str, clock: str = "h") -> tuple[float, str] | N
     '7 h 30' are 7.5 hours, and '1.2M' is 1200000. With the `clock` "min", '7:30' are minutes.
     """
     # Excel writes an apostrophe before numbers that are text.
-    text = _BEHIND.sub("", plain(text)).removeprefix("'")
+    text = plain(text).removeprefix("'")
     signs = ("." if decimal == "," else ",") + " '_"
     if (number := as_number(text, decimal, signs)) is not None:
         return number, ""
+    if (text := _BEHIND.sub("", text)).isdecimal():
+        return float(text), ""
 
     def hours(found: re.Match[str]) -> str:
         whole = int(found[1]) % 12 + 12 * (found[4] in "pP") if found[4] else int(found[1])
@@ -149,7 +151,8 @@ def measured(text: str, decimal: str, clock: str = "h") -> tuple[float, str] | N
         above = float(found[2].replace(decimal, "."))
         return str(int(found[1] or 0) + above / int(found[3])).replace(".", decimal)
 
-    text = _FRACTION.sub(parts, _CLOCK.sub(hours, text))
+    text = _CLOCK.sub(hours, text) if ":" in text else text
+    text = _FRACTION.sub(parts, text) if "/" in text else text
     if _COMPOUND.fullmatch(text) and (whole := _in_first_unit(re.findall(_PART, text))):
         return whole
     found = _MEASURED.fullmatch(text)
