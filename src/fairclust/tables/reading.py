@@ -282,7 +282,7 @@ def _open_text(path: Path, form: Format, opener: Callable[[], IO[Any]]) -> Opene
             above = _comments_above(head, form)
     sign = form.delimiter or _likely_delimiter(head[above : above + _HEAD_ROWS])
     dialect: dict[str, Any] = {"quotechar": form.quote, "skipinitialspace": sign != " "}
-    width, ahead = 0, list[list[str]]()
+    width, n_rows, ahead, footers = 0, 0, list[list[str]](), list[str]()
     with opener() as file:
         rows = _rows(path, islice(_text(file, form), above, None), above, delimiter=sign, **dialect)
         if form.header and form.header_row is None:
@@ -290,8 +290,8 @@ def _open_text(path: Path, form: Format, opener: Callable[[], IO[Any]]) -> Opene
             place = _header_place([row for _, row in top]) if top else 0
             above = top[place][0] - 1 if place else above
             rows = chain(top[place:], rows)
-        for line, row in rows:
-            width = width or len(row)
+        for line, row in _above_footers(rows, footers):
+            width, n_rows = width or len(row), n_rows + 1
             if len(row) != width:
                 raise TableError(
                     f"{path}, line {line:,} has {len(row):,} cells, but the first row has {width:,}. Fix: correct the "
@@ -302,8 +302,14 @@ def _open_text(path: Path, form: Format, opener: Callable[[], IO[Any]]) -> Opene
     if not ahead:
         raise TableError(f"{path} is empty" + (f" from row {above + 1:,} on" if above else ""))
     names, n_below, notes = _heading(ahead, form, path, head[:above])
+    n_rows -= form.header + n_below
     if not ahead:
         raise TableError(f"{path} has a header and no rows")
+    if footers:
+        notes.append(
+            f"{count(len(footers), 'row')} at the end left out, because only the first cell has words, as "
+            f"{shortened(repr(footers[0]))}"
+        )
     decimal = form.decimal or "."
     if form.decimal is None and sign != "," and _show_commas(ahead[:_ROWS_OF_DECIMALS]):
         decimal = ","
@@ -329,6 +335,7 @@ def _open_text(path: Path, form: Format, opener: Callable[[], IO[Any]]) -> Opene
                 sep=sign,
                 header=n_below if form.header else None,
                 names=range(width),
+                nrows=n_rows if footers else None,
                 usecols=None if columns is None else sorted(columns),
                 dtype=dict.fromkeys(as_text, str),
                 decimal=decimal,
@@ -362,6 +369,24 @@ def _rows(path: Path, lines: Iterator[str], above: int, **dialect: Any) -> Itera
             f"{path}, line {line + 1:,} cannot be cut into cells: {error}. Fix: close every quote, and write a quote "
             "inside a quoted cell as two"
         ) from None
+
+
+def _above_footers(
+    rows: Iterator[tuple[int, list[str]]], footers: list[str]
+) -> Iterator[tuple[int, list[str]]]:
+    """The rows, without those at the end that have words in the first cell only, which are added to `footers`."""
+    held: list[tuple[int, list[str]]] = []
+    width = 0
+    for line, row in rows:
+        width = width or len(row)
+        is_alone = len(row) == 1 < width or (width > 2 and not any(map(str.strip, row[1:])))
+        if is_alone and " " in row[0].strip():
+            held.append((line, row))
+            continue
+        yield from held
+        held.clear()
+        yield line, row
+    footers += [row[0].strip() for _, row in held]
 
 
 def _comments_above(head: list[str], form: Format) -> int:
@@ -484,7 +509,7 @@ def _arff_head(lines: Iterable[str], path: Path) -> tuple[int, list[str]]:
 
 
 def _sheet_as_csv(path: Path, form: Format) -> tuple[bytes, list[str]]:
-    """The sheet that is asked for, has an expected name, or is the first that is not empty; and a note on others."""
+    """The sheet that is asked for, has an expected name, or is the largest; and a note on others."""
     sheets = pd.read_excel(
         path,
         sheet_name=None,
@@ -511,7 +536,8 @@ def _sheet_as_csv(path: Path, form: Format) -> tuple[bytes, list[str]]:
     expected = (
         name for name, rows in tops.items() if not {*rows[_header_place(rows)]}.isdisjoint(form.names)
     )
-    name = form.sheet if form.sheet is not None else next(expected, next(iter(filled)))
+    largest = max(filled, key=lambda name: filled[name].size)
+    name = form.sheet if form.sheet is not None else next(expected, largest)
     notes = []
     if len(filled) > 1 and form.sheet is None:
         others = shortened(", ".join(repr(of) for of in filled if of != name), 200)
