@@ -27,7 +27,7 @@ _MOST_STEPS = 50
 # Steps with a number, such as '1 - none', '2' and 'grade 3'.
 _NUMBERED = re.compile(r"\(?(\d{1,2})\s*(?:$|[-–.:=)(]\s*[^\W\d])")
 _STAGE = re.compile(
-    r"^(?:grade|level|stage|tier|phase|class|stufe|klasse|stadium|niveau|nivel|grado|classe|fase)\s*"
+    r"^(?:grade|level|stage|tier|phase|class|grad|pflegegrad|pflegestufe|stufe|klasse|stadium|niveau|nivel|grado|classe|fase)\s*"
     r"(?=\d+$|[ivx]+$)"
 )
 
@@ -55,11 +55,11 @@ _UNDER, _ABOVE, _TO, _OVER, _OR = ("|".join(WORDS[key]) for key in ("under", "ab
 # A time of the day, and a fraction with a common denominator: others are dates, blood pressures and the like. Words
 # behind these are not units but those of dates and addresses.
 _CLOCK = re.compile(
-    r"(\d{1,3}):([0-5]\d)(?::([0-5]\d)(?:[.,]\d+)?)?(?: ?h| ?min| ?uhr| ?([ap])\.?m\.?)?(?=(?: ?/ ?[a-z]+)?[+)-]*$)",
+    r"(\d{1,3}):([0-5]\d)(?::([0-5]\d))?(?:[.,](\d+))?(?: ?h| ?min| ?uhr| ?([ap])\.?m\.?)?(?=(?: ?/ ?[a-z]+)?[+)-]*$)",
     re.IGNORECASE,
 )
 _FRACTION = re.compile(
-    r"(?<![\d/])(?:(\d+) +)?(\d{1,3}(?:[.,]\d+)?)/([234568]|1[026]|20|3[02]|64|1[01]0)"
+    r"(?<![\d/])(?:(\d+) +)?(\d{1,3}(?:[.,]\d+)?)/([234568]|1[026]|20|3[02]|64|1[01]0)(?:[.,]0)?"
     rf"(?=\s*(?:(?:{'|'.join(map(re.escape, _SPELLINGS))})[a-z]{{0,2}})?[+)-]*$)"
 )
 # Numbers in several units, such as '2 h 30 min'.
@@ -76,7 +76,7 @@ _MEASURED = re.compile(
 # What stands behind a number and does not change it: '100,-', '15*', '18[1]', '22 (est.)', '4 or more', '45 years old'.
 _BEHIND = re.compile(
     r"(?<=\d)[.,]-+(?=\D*$)|(?<=[\w%€$])\s*(?:\*+|[†‡§]|\[\w{1,3}\]|\((?:est|approx|ca|prov)[a-z]*\.?\))$|"
-    rf"(?<=[\d ])\s*(?:{_OR}) (?:{_OVER})\b|(?<=\w) (?:old|alt)$"
+    rf"(?<=[\d ])\s*(?:{_OR}) (?:{_OVER})\b|(?<=\d)\+(?= ?[^\W\d])|(?<=\w) (?:old|alt)$"
 )
 # Behind one of these units, a number without a unit has the next smaller one.
 _NEXT_UNIT = {"year": "month", "h": "min", "min": "s", "ft": "in", "m": "cm"}
@@ -143,12 +143,18 @@ def measured(text: str, decimal: str, clock: str = "h") -> tuple[float, str] | N
         return float(text), ""
 
     def hours(found: re.Match[str]) -> str:
-        whole = int(found[1]) % 12 + 12 * (found[4] in "pP") if found[4] else int(found[1])
-        number = whole + int(found[2]) / 60 + int(found[3] or 0) / 3600
-        return f"{number / 60 if clock == 'min' and not found[3] else number} h".replace(".", decimal)
+        first, *others = (int(part) for part in found.groups()[:3] if part)
+        if found[5]:
+            first = first % 12 + 12 * (found[5] in "pP")
+        are_seconds = len(others) == 1 and (clock == "min" or found[4])
+        times = [0, first, *others] if are_seconds else [first, *others]
+        seconds = sum(part * 60 ** (2 - i) for i, part in enumerate(times)) + float(f"0.{found[4] or 0}")
+        return f"{seconds / 3600} h".replace(".", decimal)
 
     def parts(found: re.Match[str]) -> str:
-        above = float(found[2].replace(decimal, "."))
+        above = as_number(found[2], decimal)
+        if above is None:
+            return found[0]
         return str(int(found[1] or 0) + above / int(found[3])).replace(".", decimal)
 
     text = _CLOCK.sub(hours, text) if ":" in text else text
@@ -232,7 +238,7 @@ def is_currency(text: str) -> bool:
 def is_unknown(text: str) -> bool:
     """Whether a cell says that it has no value; why not may stand in brackets behind it."""
     word = text.strip().lower()
-    return word in UNKNOWN or re.sub(r"\s*\(.*\)$", "", word) in UNKNOWN - {""}
+    return not word or word in UNKNOWN or re.sub(r"\s*\(.*\)$", "", word) in UNKNOWN
 
 
 def truth(text: str) -> str:

@@ -48,6 +48,7 @@ def _learned(column: Column, cells: pd.Series, scale: str, missing: str) -> Colu
     """
     lacks = cells.isna()
     fill: Any = None
+    parts: list[tuple[str, list[Any] | None, float, float]]
     if column.is_number:
         fill = 0.0 if lacks.all() else float(cells.median())
         parts = [(column.name, None, *_mean_and_scale(cells.fillna(fill), scale))]
