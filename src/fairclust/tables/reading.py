@@ -509,42 +509,37 @@ def _arff_head(lines: Iterable[str], path: Path) -> tuple[int, list[str]]:
 
 
 def _sheet_as_csv(path: Path, form: Format) -> tuple[bytes, list[str]]:
-    """The sheet that is asked for, has an expected name, or is the largest; and a note on others."""
-    sheets = pd.read_excel(
-        path,
-        sheet_name=None,
-        header=None,
-        dtype=object,
-        keep_default_na=False,
-        na_values=[""],
-        engine="calamine",
-    )
-    filled = {
-        name: cells.dropna(axis=1, how="all")
-        for name, cells in sheets.items()
-        if cells.notna().any(axis=None)
-    }
-    if not filled:
+    """The sheet that is asked for, has an expected name, or is the largest; and a note on others.
+
+    Lines count the rows of the sheet, also those that are empty.
+    """
+    from python_calamine import CalamineWorkbook
+
+    book = CalamineWorkbook.from_path(str(path))
+    sheets: dict[str, list[list[str]]] = {}
+    for name in book.sheet_names:
+        cells = book.get_sheet_by_name(name).to_python(skip_empty_area=False)
+        rows = [[" ".join(value_text(cell).splitlines()) for cell in row] for row in cells]
+        full = [i for i, column in enumerate(zip(*rows, strict=True)) if any(column)]
+        if full:
+            sheets[name] = [[row[i] for i in full] for row in rows]
+    if not sheets:
         raise TableError(f"{path} is empty")
-    if form.sheet is not None and form.sheet not in filled:
+    if form.sheet is not None and form.sheet not in sheets:
         raise TableError(
-            f"--sheet: {path} has no sheet {form.sheet!r}; {nearest(form.sheet, map(str, sheets))}"
+            f"--sheet: {path} has no sheet {form.sheet!r}; {nearest(form.sheet, book.sheet_names)}"
         )
-    tops = {
-        name: cells[:_HEAD_ROWS].fillna("").astype(str).to_numpy().tolist() for name, cells in filled.items()
-    }
-    expected = (
-        name for name, rows in tops.items() if not {*rows[_header_place(rows)]}.isdisjoint(form.names)
-    )
-    largest = max(filled, key=lambda name: filled[name].size)
+    headers = {name: rows[_header_place(rows[:_HEAD_ROWS])] for name, rows in sheets.items()}
+    expected = (name for name, row in headers.items() if not {*row}.isdisjoint(form.names))
+    largest = max(sheets, key=lambda name: len(sheets[name]) * len(sheets[name][0]))
     name = form.sheet if form.sheet is not None else next(expected, largest)
     notes = []
-    if len(filled) > 1 and form.sheet is None:
-        others = shortened(", ".join(repr(of) for of in filled if of != name), 200)
+    if len(sheets) > 1 and form.sheet is None:
+        others = shortened(", ".join(repr(of) for of in sheets if of != name), 200)
         notes.append(f"the sheet {name!r} is read, and not {others}; --sheet names another")
-    # Lines count the rows of the sheet, also those that are empty.
-    lines = filled[name].replace("[\r\n]+", " ", regex=True).to_csv(header=False, index=False).splitlines()
-    return "\n".join(line if line.strip(",") else "" for line in lines).encode(), notes
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(row if any(row) else [] for row in sheets[name])
+    return text.getvalue().encode(), notes
 
 
 _Read = tuple[pd.DataFrame, list[str]]
