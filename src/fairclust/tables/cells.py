@@ -11,7 +11,7 @@ import re
 import tomllib
 import unicodedata
 from collections.abc import Collection, Iterable
-from functools import cache
+from functools import cache, partial
 from importlib.resources import files
 from itertools import pairwise, product
 
@@ -81,7 +81,7 @@ _BEHIND = re.compile(
 # Behind one of these units, a number without a unit has the next smaller one.
 _NEXT_UNIT = {"year": "month", "h": "min", "min": "s", "ft": "in", "m": "cm"}
 # Among times, these are units of time.
-_TIME_LETTERS = {"m": "min", "M": "month", "J": "year"}
+_TIME_LETTERS = {"m": "min", "J": "year"}
 _LIMIT = r"[0-9](?:[0-9.,' ]*[0-9])?(?: ?[kKM]\b)?"
 _RANGE = re.compile(
     rf"(?P<under>(?:<=?|≤|{_UNDER})\s*)?(?P<above>(?:>=?|≥|{_ABOVE})\s*)?"
@@ -141,24 +141,8 @@ def measured(text: str, decimal: str, clock: str = "h") -> tuple[float, str] | N
         return number, ""
     if (text := _BEHIND.sub("", text)).isdecimal():
         return float(text), ""
-
-    def hours(found: re.Match[str]) -> str:
-        first, *others = (int(part) for part in found.groups()[:3] if part)
-        if found[5]:
-            first = first % 12 + 12 * (found[5] in "pP")
-        are_seconds = len(others) == 1 and (clock == "min" or found[4])
-        times = [0, first, *others] if are_seconds else [first, *others]
-        seconds = sum(part * 60 ** (2 - i) for i, part in enumerate(times)) + float(f"0.{found[4] or 0}")
-        return f"{seconds / 3600} h".replace(".", decimal)
-
-    def parts(found: re.Match[str]) -> str:
-        above = as_number(found[2], decimal)
-        if above is None:
-            return found[0]
-        return str(int(found[1] or 0) + above / int(found[3])).replace(".", decimal)
-
-    text = _CLOCK.sub(hours, text) if ":" in text else text
-    text = _FRACTION.sub(parts, text) if "/" in text else text
+    text = _CLOCK.sub(partial(_in_hours, decimal, clock), text) if ":" in text else text
+    text = _FRACTION.sub(partial(_in_decimals, decimal), text) if "/" in text else text
     if _COMPOUND.fullmatch(text) and (whole := _in_first_unit(re.findall(_PART, text))):
         return whole
     found = _MEASURED.fullmatch(text)
@@ -180,6 +164,25 @@ def measured(text: str, decimal: str, clock: str = "h") -> tuple[float, str] | N
         number, after = number * _TIMES[times[1]], times[2]
     minus = [found["sign"], found["sign2"], found["end"]].count("-") + bool(found["open"])
     return (-number if minus % 2 else number), unit(before + after)
+
+
+def _in_hours(decimal: str, clock: str, found: re.Match[str]) -> str:
+    """A time of the day, or minutes and seconds, as a number of hours."""
+    first, *others = (int(part) for part in found.groups()[:3] if part)
+    if found[5]:
+        first = first % 12 + 12 * (found[5] in "pP")
+    are_minutes = len(others) == 1 and (clock == "min" or found[4])
+    times = [0, first, *others] if are_minutes else [first, *others]
+    seconds = sum(part * 60 ** (2 - i) for i, part in enumerate(times)) + float(f"0.{found[4] or 0}")
+    return f"{seconds / 3600} h".replace(".", decimal)
+
+
+def _in_decimals(decimal: str, found: re.Match[str]) -> str:
+    """A fraction as a number with decimals."""
+    above = as_number(found[2], decimal)
+    if above is None:
+        return found[0]
+    return str(int(found[1] or 0) + above / int(found[3])).replace(".", decimal)
 
 
 def _in_first_unit(parts: list[tuple[str, str]]) -> tuple[float, str] | None:
@@ -221,13 +224,15 @@ def in_unit(found: tuple[float, str] | None, own: str) -> float | None:
 
     Beside percentages, a part of one without a unit may be a share or a percentage, and is no number.
     """
-    if found is not None and found[1] == "" and own == "%" and 0 < abs(found[0]) < 1:
+    if found is None:
         return None
-    if found is None or found[1] in (own, ""):
-        return None if found is None else found[0]
-    name = _TIME_LETTERS.get(found[1], found[1]) if SIZES.get(own, ("",))[0] == "time" else found[1]
+    number, name = found
+    if name in (own, ""):
+        return None if name == "" and own == "%" and 0 < abs(number) < 1 else number
+    if SIZES.get(own, ("",))[0] == "time":
+        name = _TIME_LETTERS.get(name, name)
     (kind, size), (other, of_own) = (SIZES.get(of, (of, 1.0)) for of in (name, own))
-    return found[0] * size / of_own if kind == other else None
+    return number * size / of_own if kind == other else None
 
 
 def is_currency(text: str) -> bool:

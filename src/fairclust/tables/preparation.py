@@ -273,6 +273,7 @@ def decide(
     others = frame.drop(columns=[*sensitive, *ids, *exclude])
     columns = understand(others, asked)
     features = sorted((column for column in columns if column.is_feature), key=lambda of: not of.is_number)
+    understood = {name: _sensitive(frame[name], asked) for name in sensitive}
     preparation = Preparation(
         features,
         [*sensitive],
@@ -280,7 +281,7 @@ def decide(
         missing,
         [*ids, *(column.name for column in columns if column.role == "identifier")],
         means=[name for name in sensitive if name in means],
-        readings={name: _reading(frame[name], asked) for name in sensitive},
+        readings={name: of.reading for name, of in understood.items()},
         texts=[of for of in (*sensitive, *others) if not pd.api.types.is_numeric_dtype(frame[of])],
         decimal=asked.decimal,
     )
@@ -303,11 +304,7 @@ def decide(
     urgent = notes.far_cells({of.name: cells[of.name][kept] for of in features if of.is_number})
     urgent += [f"{column.name}: {column.odd}" for column in columns if column.odd]
     told = [*urgent, *notes.of_columns(columns, cells, groups, missing)]
-    told += [
-        f"{name}: truth values in several spellings are the groups yes and no"
-        for name, reading in preparation.readings.items()
-        if "truth" in reading
-    ]
+    told += [f"{name}: {of.note}" for name, of in understood.items() if of.note]
     return Decision(preparation, columns, told, len(urgent))
 
 
@@ -340,13 +337,13 @@ def read(cells: pd.Series, column: Column) -> pd.Series:
     return found
 
 
-def _reading(cells: pd.Series, asked: Asked) -> Mapping[str, Any]:
-    """How the cells of a sensitive column become numbers or truth values; empty if they are names of groups."""
+def _sensitive(cells: pd.Series, asked: Asked) -> Column:
+    """A sensitive column of numbers or truth values, or otherwise of names of groups, as they are."""
     with suppress(TableError):
         column = understand_column(cells, Asked([str(cells.name)], decimal=asked.decimal))
         if column.role == "number" or "truth" in column.reading:
-            return column.reading
-    return {}
+            return column
+    return Column(str(cells.name), "category")
 
 
 def cross(groups: pd.DataFrame) -> pd.Series:
