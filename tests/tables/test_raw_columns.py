@@ -32,12 +32,15 @@ def read(cells, name="x", **asked):
         ("1,234.50 kr", 1234.5), ("R$ 5", 5), ("₹1,20,000", 120000), ("25.1%", 25.1), ("25.1 %", 25.1),
         ("12.5 km", 12.5), ("12.5km/h", 12.5), ("3 m²", 3), ("-5 °C", -5), ("−5", -5), ("5-", -5),
         ("(120.69)", -120.69), ("($5.00)", -5), ("1\u202f234.50", 1234.5), ("1\u00a0234", 1234),
-        ("1.2e3", 1200), ("3/4", 0.75), ("1½", 1.5), ("4.5/5", 0.9), ("5'6\"", 5.5), ("'21", 21), ("<5", 5),
-        ("90+", 90),
-        ("7:45", 7.75), ("7 h 45", 7.75), ("2h30min", 2.5), ("12345678B", 12345678), ("1:30:00", 1.5),
+        ("1.2e3", 1200), ("3/4", 0.75), ("1½", 1.5), ("4.5/5", 0.9), ("4,5/5", None),
+        ("5'6\"", 5.5), ("'21", 21), ("<5", 5),
+        ("90+", 90), ("7:45", 7.75), ("7 h 45", 7.75), ("2h30min", 2.5), ("12345678B", 12345678), ("1:30:00", 1.5),
         ("2h 15m", 2.25), ("3 Tage 12 Std.", 3.5), ("5 ft 6 in", 5.5), ("10 st 7 lb", 10.5), ("1 an et 6 mois", 1.5),
         ("6 min 30 s", 6.5), ("18y 9m", 18.75), ("5 km 3 h", None), ("3 h 2 d", None), ("27/30", 0.9),
-        ("3/4 km", 0.75), ("12/3 A", None), ("7:30 pm", None),
+        ("3/4 km", 0.75), ("12/3 A", None), ("7:30 pm", 19.5), ("12:05 a.m.", 1 / 12), ("7:30 xm", None),
+        ("1m83", 1.83), ("15*", 15), ("18[1]", 18), ("22 (est.)", 22), ("4 or more", 4), ("45 years old", 45),
+        ("USD 45m", 45e6), ("45 T€", 45e3), ("5.4 l/100 km", 5.4), ("4:30/km", 4.5), ("5 m²", 5),
+        ("1:45.5", 105.5 / 3600), ("3.8/4.0", 0.95), ("3+ doses", 3), ("5 percent", 5),
         ("1.2M", 1.2e6), ("$3.5 million", 3.5e6), ("12k€", 12e3), ("100,-", 100), ("٣", 3), ("120/80", None),
         ("P123", None), ("Q3", None), ("2020-01-01", None), ("1,5", None), ("10-20", None), ("(5", None),
         ("", None), ("km", None),
@@ -78,6 +81,12 @@ def test_a_point_before_three_digits_separates_thousands_of_money():
 def test_units_of_one_kind_are_converted_and_others_are_an_error():
     np.testing.assert_allclose(read(["1.5 km", "500 m", "2 km"] * 40), [1.5, 0.5, 2.0] * 40)
     np.testing.assert_allclose(read(["2 Stunden", "90 min", "1h30"] * 40), [2, 1.5, 1.5] * 40)
+    np.testing.assert_allclose(read(["26 j", "2 sem", "30 j"] * 40), [26, 14, 30] * 40)
+    np.testing.assert_allclose(read(["1h", "90m", "45m"] * 40), [1, 1.5, 0.75] * 40)
+    np.testing.assert_allclose(read(["5 J.", "8 Mon.", "6 Mon."] * 40), [60, 8, 6] * 40)
+    # Minutes and seconds stand beside hours, but times of the day with zeros are hours.
+    np.testing.assert_allclose(read(["58:30", "1:02:45"] * 40), [0.975, 1.0 + 2.75 / 60] * 40)
+    np.testing.assert_allclose(read(["7:30", "08:15:00"] * 40), [7.5, 8.25] * 40)
     assert column(["2 ans", "6 mois"] * 40).note == "'2 ans' is read as 2 (unit: year)"
     mixed = [f"{i} {'€' if i % 3 else '$'}" for i in range(N)]
     with pytest.raises(
@@ -116,11 +125,6 @@ def test_percentages_among_many_shares_are_an_error():
     shares = [f"{i / 30:.2f}%" if i % 10 == 0 else f"{i / 3001:.5f}" for i in range(1, 3001)]
     with pytest.raises(TableError, match="'x' holds numbers in '%', but 2,700 cells of 3,000 do not fit"):
         column(shares)
-
-
-def test_other_words_behind_numbers_are_categories_with_a_note():
-    assert column(["1.2 TSI", "2.0 TDI", "1.6 TDI"] * 40).note.startswith("numbers in units that do not go")
-    assert column(["10A", "12B", "10", "12"] * 40).note == ""
 
 
 @pytest.mark.parametrize(
@@ -209,6 +213,10 @@ def test_the_first_note_names_odd_cells_and_rows_with_them_can_be_left_out():
         ([f"{i}A" for i in range(N)], "x", "identifier"),
         ([f"€ {17 * i + i % 5}" for i in range(N)], "x", "number"),
         (["10", "10A", "12", "12B"] * 100, "flat", "category"),
+        (["75", "92", "2A", "13"] * 100, "département", "category"),
+        ([i % 12 + 1 for i in range(N)], "código de región", "category"),
+        ([1_700_000_000 + 60 * (i // 3) for i in range(N)], "timestamp", "left out"),
+        ([f"{i % 21}-{i % 19}" for i in range(N)], "record", "left out"),
     ],
 )
 def test_codes_are_not_measured(cells, name, role):
@@ -256,7 +264,12 @@ def test_truth_values_in_several_spellings():
         ["t/m 17", "18 t/m 34", "35 t/m 64", "65 en ouder"],
         ["とても不満", "不満", "普通", "満足"], ["Helt uenig", "Delvist uenig", "Delvist enig", "Helt enig"],
         ["A+", "A", "A-", "B+", "B"], ["Level 1", "Level 2", "Level 10"],
-        ["I", "II", "III", "IV"], ["★", "★★", "★★★"], ["3", "3+", "4-", "4", "6"], ["légère", "modérée", "sévère"],
+        ["I", "II", "III", "IV"], ["★", "★★", "★★★"], ["0", "3", "3+", "4-", "4"], ["1+", "1", "1-", "2+", "3"],
+        ["légère", "modérée", "sévère"],
+        ["nada satisfecho", "poco satisfecho", "muy satisfecho"],
+        ["unlikely", "rather likely", "likely", "very likely"],
+        ["dissatisfied", "neither satisfied nor dissatisfied", "satisfied"], ["I", "IIA", "IIB", "IV"],
+        ["neg", "trace", "1+", "3+"], ["★★☆☆☆", "★★★☆☆", "★★★★★"],
     ],
 )  # fmt: skip
 def test_scales_and_ranges_are_ordered(scale):
@@ -288,6 +301,27 @@ def test_a_scale_that_is_stated():
     np.testing.assert_array_equal(read(cells, ordered={"x": ["raw", "Medium rare", "done"]}), [0, 1, 2] * 50)
     with pytest.raises(TableError, match="'x' has 'medium rare', which is not among its steps raw, done"):
         column(cells, ordered={"x": ["raw", "done"]})
+
+
+def test_notes_name_columns_that_may_be_something_else():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {
+            "month": rng.integers(1, 13, N),
+            "manager id": rng.integers(1, 21, N),
+            "floor": rng.integers(1, 21, N),
+            "Poids (kg)": [f"{weight} kg" for weight in rng.integers(50, 99, N)],
+            "fare": rng.choice(["1", "2", "3", "free"], N),
+            "town": rng.choice(["Köln", "köln"], N),
+        }
+    )
+    notes = " | ".join(decide(frame, []).notes)
+    assert (
+        "month, 'manager id': few" in notes.replace("manager id:", "'manager id':")
+        and "--weight" not in notes
+    )
+    assert "cells such as 'free' are no numbers in one unit, so all are categories; --numbers fare" in notes
+    assert "town: 'Köln'" in notes and "differ only by case or blanks, and count as 2 values" in notes
 
 
 def test_a_cell_that_makes_up_the_variance_is_named_with_the_remedies():

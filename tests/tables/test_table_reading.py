@@ -133,7 +133,7 @@ def test_kinds_of_files(people, tmp_path, name):
         (b"a,b\n1,2\n1,2,3\n", "line 3 has 3 cells, but the first row has 2"),
         (b'a,b\n1,"2\n2"\n\n1\n', "line 5 has 1 cells, but the first row has 2"),
         (b"a,b\n1,2,3\n1,2,3\n", "line 2 has 3 cells, but the first row has 2. Fix: .* give every column a name"),
-        (b"a,b\n1;2\n2\n", "line 2 has 1 cells, but the first row has 2.*$"),
+        (b"a,b\n1 2\n2\n", "line 2 has 1 cells, but the first row has 2.*$"),
         (b"a,b,a \n1,2,3\n", "has the column 'a' twice, as columns 1 and 3"),
         ("\ufeffé,e\u0301\n1,2\n".encode(), "has the column 'é' twice, as columns 1 and 2"),
         (b"a,b\n1,2\n3,4\0\n", "line 3 has a NUL character"),
@@ -148,29 +148,6 @@ def test_bad_files(tmp_path, text, message):
     path.write_bytes(text)
     with pytest.raises(TableError, match=message):
         read_table(path)
-
-
-@pytest.mark.parametrize(
-    "lines",
-    [
-        ["1,7,f"] * 9 + ["2,5,sex"],
-        ["2,5", "1,sex"],
-        ["a,b,c"] * 9 + ["d,e,sex"],
-        ["1;7,5;a"] * 3 + ["2;sex;b"],
-    ],
-)
-def test_below_rows_of_data_a_cell_with_an_expected_name_is_a_value(tmp_path, lines):
-    assert "sex" not in read_text(tmp_path, "\n".join(lines), values=["sex"])
-
-
-def test_a_name_that_occurs_again_in_its_column_is_a_value(tmp_path):
-    for text in ("39,f\n40,m\n39,f\n40,f\n", "f,3\nm,4\nf,5\n"):
-        with pytest.raises(TableError, match=r"looks like data: .* state their row by --header-row"):
-            read_text(tmp_path, text, values=["f"])
-        assert "f" in read_text(tmp_path, text, values=["f"], header_row=1)
-    assert "married" in read_text(tmp_path, "age,married\n3,married\n4,single\n", values=["married"])
-    # If tables were pasted below each other, the names of the columns occur again among the rows.
-    assert "sex" in read_text(tmp_path, "sex,x\nf,3\nsex,x\nm,5\n", values=["sex"])
 
 
 @pytest.mark.parametrize(
@@ -262,6 +239,7 @@ def test_values(tmp_path, cells, values, note):
         ("Report, of 2020\n\na;b;c", "1,5;x;2,5", [1.5, "x", 2.5]),
         ("a,b,c", "1,u; v; w; x,3", [1, "u; v; w; x", 3]),
         ('"a;\nb;",c', "1,2", [1, 2]),
+        ("age, in years;weight, in kg", "1,5;2,5", [1.5, 2.5]),
     ],
 )
 def test_the_delimiter_is_the_sign_that_all_lines_have_equally_often(tmp_path, head, row, last):
@@ -302,7 +280,9 @@ def test_columns_of_one_name_in_other_formats(tmp_path):
         found.append("t.xlsx")
         pd.DataFrame([["x", "a", "a"], [1, 3, 5]]).to_excel(tmp_path / "t.xlsx", header=False, index=False)
     for name in found:
-        with pytest.raises(TableError, match="has the column 'a' twice, as columns 2 and 3"):
+        with pytest.raises(
+            TableError, match=r"has the column 'a' twice, as columns 2 and 3|Multiple matches.*\(a\)"
+        ):
             read_table(tmp_path / name)
 
 

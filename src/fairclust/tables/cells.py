@@ -11,9 +11,9 @@ import re
 import tomllib
 import unicodedata
 from collections.abc import Collection, Iterable
-from functools import cache
+from functools import cache, partial
 from importlib.resources import files
-from itertools import pairwise
+from itertools import pairwise, product
 
 WORDS = tomllib.loads(files("fairclust.tables").joinpath("words.toml").read_text(encoding="utf-8"))
 UNKNOWN, YES, NO = ({*WORDS[key]} for key in ("unknown", "yes", "no"))
@@ -27,9 +27,17 @@ _MOST_STEPS = 50
 # Steps with a number, such as '1 - none', '2' and 'grade 3'.
 _NUMBERED = re.compile(r"\(?(\d{1,2})\s*(?:$|[-–.:=)(]\s*[^\W\d])")
 _STAGE = re.compile(
-    r"^(?:grade|level|stage|tier|phase|class|stufe|klasse|stadium|niveau|nivel|grado|classe|fase)\s*"
+    r"^(?:grade|level|stage|tier|phase|class|grad|pflegegrad|pflegestufe|stufe|klasse|stadium|niveau|nivel|grado|classe|fase)\s*"
     r"(?=\d+$|[ivx]+$)"
 )
+
+_NEITHER = re.compile(r"(?:neither|weder|ni|né|noch|neutr[eo])\b")
+
+
+def _singular(word: str) -> str:
+    """A word without the ends of plurals, which a singular can lose as well."""
+    return re.sub("(?<=.{3})[sne]+$", "", word.lower())
+
 
 _CURRENCIES: dict[str, str] = {sign: sign for sign in WORDS["currencies"]} | WORDS["currency_signs"]
 # Units that are converted into the one that most cells of a column have: their dimension and size.
@@ -38,27 +46,42 @@ _SPELLINGS = {
     word: unit
     for units in WORDS["units"].values()
     for unit, (_, *words) in units.items()
-    for word in (unit, *words)
+    for way in (unit, *words)
+    for word in {way, _singular(way)}
 }
 _TIMES = {word: 10.0 ** int(power) for power, words in WORDS["times"].items() for word in words}
 _TIMES_SIGN = re.compile(rf"({'|'.join(sorted(_TIMES, key=len, reverse=True))})\b\.?\s*(.*)")
-# A number, a fraction or a time of the day, with what may stand around it.
+_UNDER, _ABOVE, _TO, _OVER, _OR = ("|".join(WORDS[key]) for key in ("under", "above", "to", "over", "or"))
+# A time of the day, and a fraction with a common denominator: others are dates, blood pressures and the like. Words
+# behind these are not units but those of dates and addresses.
+_CLOCK = re.compile(
+    r"(\d{1,3}):([0-5]\d)(?::([0-5]\d))?(?:[.,](\d+))?(?: ?h| ?min| ?uhr| ?([ap])\.?m\.?)?(?=(?: ?/ ?[a-z]+)?[+)-]*$)",
+    re.IGNORECASE,
+)
+_FRACTION = re.compile(
+    r"(?<![\d/])(?:(\d+) +)?(\d{1,3}(?:[.,]\d+)?)/([234568]|1[026]|20|3[02]|64|1[01]0)(?:[.,]0)?"
+    rf"(?=\s*(?:(?:{'|'.join(map(re.escape, _SPELLINGS))})[a-z]{{0,2}})?[+)-]*$)"
+)
+# Numbers in several units, such as '2 h 30 min'.
+_PART = r"((?<![\d.,])\d+(?:[.,]\d+)?)\s*([^\W\d]+|['\"]+)?[.,]?\s*(?:(?:and|und|et|y|e|og|och|en)\s+)?"
+_COMPOUND = re.compile(rf"(?:{_PART}){{2,4}}")
+# A number with what may stand around it.
 _MEASURED = re.compile(
     rf"(?P<open>\(\s*)?((?:<=?|>=?|≤|≥|~|≈|±|(?:{'|'.join(WORDS['about'])})\.?)\s*)?(?P<sign>[+-])?\s*"
     r"(?P<before>[^\d\s.,;:()\[\]<>=+/-]{1,4}\.?)?\s*(?P<sign2>[+-])?\s*"
-    r"(?P<number>[.,]?[0-9](?:[0-9.,'_ /:]*[0-9])?[.,]?(?:[eE][+-]?[0-9]+)?)\s*"
-    r"(?P<after>[^\d\s.,;:()\[\]<>=+-][^\d;:()<>=+]{0,20}[23]?)?(?P<end>[+-])?(?P<close>\s*\))?"
+    r"(?P<number>[.,]?[0-9](?:[0-9.,'_ ]*[0-9])?[.,]?(?:[eE][+-]?[0-9]+)?)\s*"
+    r"(?P<after>(?!/ *\d)[^\d\s.,;:()\[\]<>=+-][^\d;:()<>=+]{0,20}(?:10{2,4} ?[^\W\d]*|[23])?)?"
+    r"(?P<end>[+-])?(?P<close>\s*\))?"
 )
-_FRACTION = re.compile(r"(?:(?P<whole>\d+) +)?(?P<above>\d{1,3}(?:[.,]\d+)?)/(?P<below>\d{1,3})")
-# Other denominators are those of dates, of blood pressures and the like.
-_PARTS = {2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 30, 32, 64, 100, 110}
-_NO_CENTS = re.compile(r"(?<=\d)[.,]-+(?=\D*$)")
-_CLOCK = re.compile(r"(?P<hours>\d{1,3}):(?P<minutes>[0-5]\d)(:(?P<seconds>[0-5]\d)([.,]\d+)?)?")
-# Numbers in several units, such as '2 h 30 min'. Behind some units, a number without one has the next smaller one.
-_PART = r"(\d+(?:[.,]\d+)?)\s*([^\W\d]+|['\"]+)?[.,]?\s*(?:(?:and|und|et|y|e|og|och|en)\s+)?"
-_COMPOUND = re.compile(rf"(?:{_PART}){{2,4}}")
-_NEXT_UNIT = {"year": "month", "h": "min", "min": "s", "ft": "in"}
-_UNDER, _ABOVE, _TO, _OVER, _OR = ("|".join(WORDS[key]) for key in ("under", "above", "to", "over", "or"))
+# What stands behind a number and does not change it: '100,-', '15*', '18[1]', '22 (est.)', '4 or more', '45 years old'.
+_BEHIND = re.compile(
+    r"(?<=\d)[.,]-+(?=\D*$)|(?<=[\w%€$])\s*(?:\*+|[†‡§]|\[\w{1,3}\]|\((?:est|approx|ca|prov)[a-z]*\.?\))$|"
+    rf"(?<=[\d ])\s*(?:{_OR}) (?:{_OVER})\b|(?<=\d)\+(?= ?[^\W\d])|(?<=\w) (?:old|alt)$"
+)
+# Behind one of these units, a number without a unit has the next smaller one.
+_NEXT_UNIT = {"year": "month", "h": "min", "min": "s", "ft": "in", "m": "cm"}
+# Among times, these are units of time.
+_TIME_LETTERS = {"m": "min", "J": "year"}
 _LIMIT = r"[0-9](?:[0-9.,' ]*[0-9])?(?: ?[kKM]\b)?"
 _RANGE = re.compile(
     rf"(?P<under>(?:<=?|≤|{_UNDER})\s*)?(?P<above>(?:>=?|≥|{_ABOVE})\s*)?"
@@ -103,68 +126,77 @@ def plain(text: str) -> str:
     return re.sub("[\u2010-\u2015\u2212]", "-", text).strip()
 
 
-def measured(text: str, decimal: str) -> tuple[float, str] | None:
+def measured(text: str, decimal: str, clock: str = "h") -> tuple[float, str] | None:
     """The number that a cell states, and its unit in one spelling; None if it states none.
 
     Any sign but that of the decimal point may stand between thousands.
 
     Units and currencies stand behind or before it, brackets are a minus sign, '<5' is 5, '3/4' is 0.75, '7:30' and
-    '7 h 30' are 7.5 hours, and '1.2M' is 1200000.
+    '7 h 30' are 7.5 hours, and '1.2M' is 1200000. With the `clock` "min", '7:30' are minutes.
     """
     # Excel writes an apostrophe before numbers that are text.
-    text = _NO_CENTS.sub("", plain(text)).removeprefix("'")
+    text = plain(text).removeprefix("'")
     signs = ("." if decimal == "," else ",") + " '_"
     if (number := as_number(text, decimal, signs)) is not None:
         return number, ""
+    if (text := _BEHIND.sub("", text)).isdecimal():
+        return float(text), ""
+    text = _CLOCK.sub(partial(_in_hours, decimal, clock), text) if ":" in text else text
+    text = _FRACTION.sub(partial(_in_decimals, decimal), text) if "/" in text else text
     if _COMPOUND.fullmatch(text) and (whole := _in_first_unit(re.findall(_PART, text))):
         return whole
     found = _MEASURED.fullmatch(text)
     if not found or bool(found["open"]) != bool(found["close"]):
         return None
     before, after = found["before"] or "", (found["after"] or "").strip()
-    if before and not is_currency(before):
+    number = as_number(found["number"], decimal, signs)
+    if number is None or (before and not is_currency(before)):
         return None
-    minus = [found["sign"], found["sign2"], found["end"]].count("-") + bool(found["open"])
-    number, form = as_number(found["number"], decimal, signs), None
-    if number is None:
-        number, form = _of_parts(found["number"], decimal)
-        # Other words behind a fraction are those of dates and addresses.
-        if number is None or (before + after and (form == "h" or unit(before + after) not in SIZES)):
-            return None
+    if before and after == "m":
+        after = "M"
     times = _TIMES_SIGN.fullmatch(after) or _TIMES_SIGN.fullmatch(after.lower())
+    if times and times[1] == "T" and not is_currency(before + times[2]):
+        times = None
     # Numbers of many digits with a letter are codes, and '12B' can be a flat.
-    if times and form is None and (len(times[1]) > 1 or (times[1] in after and abs(number) < 1e6)):
+    if times and (len(times[1]) > 1 or (times[1] in after and abs(number) < 1e6)):
         if times[1] == "B" and not (before or times[2] or number % 1):
             return None
         number, after = number * _TIMES[times[1]], times[2]
-    return (-number if minus % 2 else number), form or unit(before + after)
+    minus = [found["sign"], found["sign2"], found["end"]].count("-") + bool(found["open"])
+    return (-number if minus % 2 else number), unit(before + after)
 
 
-def _of_parts(text: str, decimal: str) -> tuple[float | None, str]:
-    """The number that a fraction is, or a time of the day in hours, with the unit that its form states."""
-    if found := _FRACTION.fullmatch(text):
-        above, below = as_number(found["above"], decimal), int(found["below"])
-        if above is None or below not in _PARTS:
-            return None, ""
-        return int(found["whole"] or 0) + above / below, ""
-    if found := _CLOCK.fullmatch(text):
-        return int(found["hours"]) + int(found["minutes"]) / 60 + int(found["seconds"] or 0) / 3600, "h"
-    return None, ""
+def _in_hours(decimal: str, clock: str, found: re.Match[str]) -> str:
+    """A time of the day, or minutes and seconds, as a number of hours."""
+    first, *others = (int(part) for part in found.groups()[:3] if part)
+    if found[5]:
+        first = first % 12 + 12 * (found[5] in "pP")
+    are_minutes = len(others) == 1 and (clock == "min" or found[4])
+    times = [0, first, *others] if are_minutes else [first, *others]
+    seconds = sum(part * 60 ** (2 - i) for i, part in enumerate(times)) + float(f"0.{found[4] or 0}")
+    return f"{seconds / 3600} h".replace(".", decimal)
+
+
+def _in_decimals(decimal: str, found: re.Match[str]) -> str:
+    """A fraction as a number with decimals."""
+    above = as_number(found[2], decimal)
+    if above is None:
+        return found[0]
+    return str(int(found[1] or 0) + above / int(found[3])).replace(".", decimal)
 
 
 def _in_first_unit(parts: list[tuple[str, str]]) -> tuple[float, str] | None:
     """The sum of numbers in units of one dimension that become smaller, in the first unit; None for other units."""
     names = [unit(name) for _, name in parts]
+    if any(SIZES.get(name, ("",))[0] == "time" for name in names):
+        names[0] = _TIME_LETTERS.get(names[0], names[0])
     for i in range(1, len(names)):
-        if names[i] in ("", "m"):
+        # '1m83' is a height, and '5 m2' an area.
+        if names[i] in ("", "m") and (names[i - 1] != "m" or len(parts[i][0]) == 2):
             names[i] = _NEXT_UNIT.get(names[i - 1], names[i])
     kinds, sizes = zip(*(SIZES.get(name, ("", 0.0)) for name in names), strict=True)
-    if (
-        len(parts) < 2
-        or not kinds[0]
-        or len({*kinds}) > 1
-        or any(large <= small for large, small in pairwise(sizes))
-    ):
+    are_smaller = len(parts) > 1 and all(large > small for large, small in pairwise(sizes))
+    if not kinds[0] or len({*kinds}) > 1 or not are_smaller:
         return None
     numbers = (float(number.replace(",", ".")) for number, _ in parts)
     return sum(number * size for number, size in zip(numbers, sizes, strict=True)) / sizes[0], names[0]
@@ -173,13 +205,12 @@ def _in_first_unit(parts: list[tuple[str, str]]) -> tuple[float, str] | None:
 def unit(text: str) -> str:
     """A unit without what differs from cell to cell: points, the case of words, the plural, and the language."""
     text = " ".join(text.replace(".", " ").split())
+    text = text.replace(" ", "") if "/" in text else text
     if text.lower() in _CURRENCIES:
         return _CURRENCIES[text.lower()]
     if text in _SPELLINGS or len(text) < 2:
         return _SPELLINGS.get(text, text)
-    singular = text.lower()
-    for ends in ("sn", "e"):
-        singular = singular[:-1] if len(singular) > 3 and singular.endswith((*ends,)) else singular
+    singular = _singular(text)
     return _SPELLINGS.get(singular, text if len(text) < 3 else singular)
 
 
@@ -193,12 +224,15 @@ def in_unit(found: tuple[float, str] | None, own: str) -> float | None:
 
     Beside percentages, a part of one without a unit may be a share or a percentage, and is no number.
     """
-    if found is not None and found[1] == "" and own == "%" and 0 < abs(found[0]) < 1:
+    if found is None:
         return None
-    if found is None or found[1] in (own, ""):
-        return None if found is None else found[0]
-    (kind, size), (other, of_own) = (SIZES.get(name, (name, 1.0)) for name in (found[1], own))
-    return found[0] * size / of_own if kind == other else None
+    number, name = found
+    if name in (own, ""):
+        return None if name == "" and own == "%" and 0 < abs(number) < 1 else number
+    if SIZES.get(own, ("",))[0] == "time":
+        name = _TIME_LETTERS.get(name, name)
+    (kind, size), (other, of_own) = (SIZES.get(of, (of, 1.0)) for of in (name, own))
+    return number * size / of_own if kind == other else None
 
 
 def is_currency(text: str) -> bool:
@@ -207,7 +241,9 @@ def is_currency(text: str) -> bool:
 
 
 def is_unknown(text: str) -> bool:
-    return text.strip().lower() in UNKNOWN
+    """Whether a cell says that it has no value; why not may stand in brackets behind it."""
+    word = text.strip().lower()
+    return not word or word in UNKNOWN or re.sub(r"\s*\(.*\)$", "", word) in UNKNOWN
 
 
 def truth(text: str) -> str:
@@ -232,21 +268,33 @@ def steps(words: Iterable[str]) -> list[str]:
     known = sorted(word for word in words if not is_unknown(word))
     if not 3 <= len(known) <= _MOST_STEPS:
         return []
-    for scale in _SCALES:
-        at = [scale.get(_bare(word), -1) for word in known]
+    bare = [[_bare(word) for word in known]]
+    # All words may end alike, as 'unlikely', 'fairly likely' and 'very likely' do.
+    first = bare[0][0]
+    ends = (first[i:] for i in range(len(first) + 1))
+    end = next(end for end in ends if all(word.endswith(end) for word in bare[0]))
+    if len(end) > 3:
+        bare.append([word.removesuffix(end).strip() for word in bare[0]])
+    for of_words, scale in product(bare, _SCALES):
+        at = [scale.get(word, scale.get("neutral", -1) if _NEITHER.match(word) else -1) for word in of_words]
         if -1 not in at and len(set(at)) > 2:
             return [word for _, word in sorted(zip(at, known, strict=True))]
     # Stars, signs of a currency, or '+', '++', '+++'.
-    if len({*"".join(known)}) == 1 and not known[0].isalnum():
-        return sorted(known)
-    # Marks such as '3+' and '4-'. With one of the signs only, '90+' is a limit, and '4-' a negative number.
-    if all(re.fullmatch("[1-6][+-]?", word) for word in known) and {*"+-"} <= {word[-1] for word in known}:
-        return sorted(known, key=lambda word: (word[0], ["-", "", "+"].index(word[1:])))
-    letters = "".join(sorted({word[0].upper() for word in known}))
-    if all(re.fullmatch("[A-Ga-g][+-]?", word) for word in known) and (
-        (len(letters) > 3 and "ABCDEFG".startswith(letters)) or any(word[1:] for word in known)
+    if len({*"".join(known)} - {"☆"}) == 1 and not known[0].isalnum():
+        return sorted(known, key=lambda word: len(word.rstrip("☆")))
+    # Stages such as IIA.
+    stages = [re.fullmatch("(i{1,3}|iv|v)([a-d]?)", _bare(word)) for word in known]
+    if all(stages):
+        return sorted(known, key=_bare)
+    # Marks such as A-, or '2+', which is better than 2. Of digits, '3+' alone is a limit. Strength is measured from 0.
+    heads = "".join(sorted({word[0].upper() for word in known}))
+    signs = [word[1:] for word in known if word[1:]]
+    are_marked = len(signs) > 1 or "-" in signs or (signs and heads.isalpha())
+    if all(re.fullmatch("[0-6A-Ga-g][+-]?", word) for word in known) and (
+        are_marked or (len(heads) > 3 and "ABCDEFG".startswith(heads))
     ):
-        return sorted(known, key=lambda word: (word[0].upper(), ["+", "", "-"].index(word[1:])))
+        order = "- +" if heads[0] == "0" else "+ -"
+        return sorted(known, key=lambda word: (word[0].upper(), order.index(word[1:] or " ")))
     numbered = [_NUMBERED.match(_STAGE.sub("", key(word))) for word in known]
     places = [int(of[1]) for of in numbered if of]
     if len({*places}) == len(known) and not all(word.isdecimal() for word in known):

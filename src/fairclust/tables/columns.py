@@ -35,8 +35,10 @@ _DATE = re.compile(
 )
 _DAY = re.compile(r"((19|20)?\d\d)(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])")
 # Blood pressures, means with their deviation, coordinates and the like.
-_SEVERAL = re.compile(r"[+-]?\d+([.,]\d+)?( ?[/±(;x×]|, ) ?[+-]?\d.*")
-_ID_NAME = re.compile(r"(^|[ _.-])(id|ids|uuid|guid|key|nr|no|index)$|[a-z]ID$", re.IGNORECASE)
+_SEVERAL = re.compile(r"[+-]?\d+([.,]\d+)?( ?[/±(;x×]|, ) ?[+-]?\d.*|\d{1,3}[-:]\d{1,3}")
+ID_NAME = re.compile(r"(^|[ _.-])(id|ids|uuid|guid|key|nr|no|index)$|[a-z]ID$", re.IGNORECASE)
+# If a column has times such as 1:02:59, 58:12 are minutes.
+_SECONDS = re.compile(r"\d+:\d\d:(?!00)\d\d")
 _PHONE = re.compile(r"(\+|00|\(0?)[\d ()/-]{6,}")
 _NEARLY_ALL = 0.95
 # The least share of numbers among the cells of a column of numbers whose other cells say that they are missing.
@@ -187,12 +189,13 @@ def _of_text(text: pd.Series, name: str, asked: Asked) -> Column:
         column = Column(name, "number", note, reading, _odd(text[~there[entries]]))
         return _number(column, pd.Series(values[entries], text.index).dropna(), asked)
     # Numbers in units that mean the same in all columns do not become categories.
-    amounts = [cells.by_any_sign(word) if reading else None for word in words]
-    units = [None if amount is None else amount[1] for amount in amounts]
-    known = [of is not None and (of in ("", "%", *cells.SIZES) or cells.is_currency(of)) for of in units]
-    many_differ = share(there) > 0.5 and distinct > MAX_CATEGORIES
-    if many_differ or fit_nearly_all(there | known):
-        strange = text[~(there | unknown)[entries]]
+    units = [(cells.by_any_sign(word) if reading else None) for word in words]
+    known = [
+        of is not None and (of[1] in ("", "%", *cells.SIZES) or cells.is_currency(of[1])) for of in units
+    ]
+    strange = text[~(there | unknown)[entries]]
+    are_many = share(there) > 0.5
+    if (are_many and distinct > MAX_CATEGORIES) or fit_nearly_all(there | known):
         unit = f" in {reading['unit']!r}" if "unit" in reading else ""
         raise TableError(
             f"{name!r} holds numbers{unit}, but {count(len(strange), 'cell')} of {len(text):,} do not fit, the first "
@@ -209,29 +212,58 @@ def _of_text(text: pd.Series, name: str, asked: Asked) -> Column:
         return Column(name, "identifier", f"an identifier: {many}")
     if distinct > 0.5 * len(text):
         return Column(name, "left out", f"free text: {many}")
-    has_units = fit_nearly_all(np.array([of is not None for of in units]))
-    note = "numbers in units that do not go together are taken as categories" if has_units else ""
-    return Column(name, "category", "; ".join(filter(None, [note, _rare(text)])))
+    note = ""
+    if are_many:
+        cell = shortened(repr(strange.iloc[0]))
+        note = f"{count(len(strange), 'cell')} such as {cell} are no numbers in one unit, so all are categories; "
+        note += f"--numbers {quoted(name)} takes these cells as missing"
+    return Column(name, "category", note or _rare(text))
 
 
 def _number(column: Column, values: pd.Series, asked: Asked) -> Column:
-    """A column of numbers, unless they are dates, codes or identifiers; a note says that they have units or signs."""
-    name, chosen = column.name, column.name in asked.features
-    is_whole = name not in asked.measured and (values % 1 == 0).all()
-    if is_whole and not column.note:
-        are_days = values.min() >= 10_000 and all(map(_DAY.fullmatch, map("{:06.0f}".format, values)))
-        # A few numbers of six digits can look like days by chance.
-        if are_days and (values.min() >= 10**7 or values.nunique() >= FEW_ROWS):
-            return Column(name, "left out", f"dates, such as {values.iloc[0]:06.0f}")
-    if is_whole and not chosen and (why := _identifies(values, name, has_signs=bool(column.note))):
-        return Column(name, "identifier", why)
-    if is_whole and not column.note and (why := _why_codes(values, name)):
-        return _codes(values, name, why, asked)
+    """A column of numbers, unless they are whole numbers that are labels."""
+    name = column.name
+    if name not in asked.measured and (values % 1 == 0).all() and (label := _as_label(column, values, asked)):
+        return label
     reading = {**column.reading, **({"log": True} if name in asked.log else {})}
     if name in asked.clip:
         ends = numbers(values, {"log": name in asked.log}).quantile([0.01, 0.99])
         reading["clip"] = ends.tolist()
     return replace(column, reading=reading)
+
+
+def _as_label(column: Column, values: pd.Series, asked: Asked) -> Column | None:
+    """The column if its whole numbers are dates, identifiers or codes; None if they are measurements.
+
+    A measurement can also differ in every row. With signs or units, as in 'FR-12', identifiers must count the rows.
+    """
+    name, is_plain, n_rows, distinct = column.name, not column.note, len(values), values.nunique()
+    low, high = float(values.min()), float(values.max())
+    span, n_digits = high - low, len(f"{low:.0f}")
+    # Salaries can have five digits each, and be different.
+    one_length = low >= 0 and n_digits == len(f"{high:.0f}") >= _LONG
+    is_clock = one_length and n_digits in (10, 13) and cells.is_named(name, "dates")
+    are_days = is_plain and low >= 10_000 and all(map(_DAY.fullmatch, map("{:06.0f}".format, values)))
+    # A few numbers of six digits can look like days by chance.
+    if is_clock or (are_days and (low >= 10**7 or distinct >= FEW_ROWS)):
+        return Column(name, "left out", f"dates, such as {values.iloc[0]:06.0f}")
+    if n_rows >= FEW_ROWS and distinct > _NEARLY_ALL * n_rows and name not in asked.features:
+        # A table can be sorted by a measurement, which has larger gaps than numbers that are given one after another.
+        rises = values.is_monotonic_increasing and span < _GAP * n_rows
+        if span < 1.1 * n_rows or (is_plain and (rises or one_length or ID_NAME.search(name))):
+            why = f"an identifier: {distinct:,} different whole numbers in {n_rows:,} rows"
+            return Column(name, "identifier", why)
+    are_years = low >= 1800 and high <= 2100 and distinct <= MAX_CATEGORIES
+    if not is_plain:
+        return None
+    if cells.is_named(name, "coded") or (cells.is_named(name, "codes") and high >= 100):
+        return _codes(values, name, "codes, by the name of the column", asked)
+    years_by_name = cells.is_named(name, "years") or 1900 <= low < high <= 2050
+    if are_years and years_by_name and not cells.is_named(name, "since"):
+        return _codes(values, name, "years", asked)
+    if one_length and n_rows >= FEW_ROWS and (values % 1000 == 0).mean() < 0.05:
+        return _codes(values, name, f"numbers of {n_digits} digits each, which seem to be codes", asked)
+    return None
 
 
 def _codes(values: pd.Series, name: str, why: str, asked: Asked) -> Column:
@@ -282,14 +314,25 @@ def find_reading(
 
 def _read(words: Sequence[str], counts: np.ndarray, decimal: str) -> tuple[int, dict[str, Any], np.ndarray]:
     """How many rows are numbers with a decimal point, how they are read, and the numbers of the words, or NaN."""
-    amounts = [cells.measured(word, decimal) for word in words]
+    clock = "min" if any(map(_SECONDS.search, words)) else "h"
+    amounts = [cells.measured(word, decimal, clock) for word in words]
     units = Counter[str]()
     for amount, n in zip(amounts, counts, strict=True):
         if amount and amount[1]:
             units[amount[1]] += int(n)
-    unit = units.most_common(1)[0][0] if units else ""
+    # Among hours, 'm' are minutes, so that the column is not measured in metres.
+    times = Counter({unit: n for unit, n in units.items() if cells.SIZES.get(unit, ("",))[0] == "time"})
+    unit, n_rows = (times or units).most_common(1)[0] if units else ("", 0)
+    # A letter behind some of the numbers, as in '2A' among '75', and '5a' beside '5b', is no unit.
+    is_letter = len(unit) == 1 and unit.isalpha() and unit not in cells.SIZES
+    if is_letter and n_rows < _NEARLY_ALL * counts[[amount is not None for amount in amounts]].sum():
+        unit = ""
     values = np.array([cells.in_unit(amount, unit) for amount in amounts], dtype=float)
-    reading = {"decimal": decimal, **({"unit": unit} if unit else {})}
+    reading = {
+        "decimal": decimal,
+        **({"unit": unit} if unit else {}),
+        **({"clock": clock} if clock == "min" else {}),
+    }
     return int(counts[~np.isnan(values)].sum()), reading, values
 
 
@@ -314,21 +357,6 @@ def _odd(strange: pd.Series) -> str:
     return f"{count(len(strange), 'cell')} ({listed}{row}) {'count' if len(strange) > 1 else 'counts'} as missing"
 
 
-def _why_codes(values: pd.Series, name: str) -> str | None:
-    """Why whole numbers are labels and not measurements; None if they are measurements."""
-    low, high, distinct = float(values.min()), float(values.max()), values.nunique()
-    if cells.is_named(name, "codes") and (high >= 100 or "cod" in name.lower()):
-        return "codes, by the name of the column"
-    are_years = low >= 1800 and high <= 2100 and distinct <= MAX_CATEGORIES
-    by_name = cells.is_named(name, "years") or 1900 <= low < high <= 2050
-    if are_years and by_name and not cells.is_named(name, "since"):
-        return "years"
-    one_length = low >= 0 and len(str(int(low))) == len(str(int(high))) >= _LONG
-    if one_length and len(values) >= FEW_ROWS and (values % 1000 == 0).mean() < 0.05:
-        return f"numbers of {len(str(int(low)))} digits each, which seem to be codes"
-    return None
-
-
 def _rare(values: pd.Series) -> str:
     distinct = values.nunique()
     if distinct <= MAX_CATEGORIES:
@@ -336,33 +364,10 @@ def _rare(values: pd.Series) -> str:
     return f"of {distinct:,} categories the {MAX_CATEGORIES - 1} most frequent, and one for all others"
 
 
-def _identifies(values: pd.Series, name: str, has_signs: bool = False) -> str | None:
-    """Why a column of numbers seems to identify the rows; None if it does not.
-
-    A measurement can also differ in every row. So whole numbers must also count the rows in some order, rise from row
-    to row, all have the same number of digits, at least seven, or have a name like that of an identifier. With signs
-    or units, as in 'FR-12', they must count the rows.
-    """
-    distinct = values.nunique()
-    if len(values) < FEW_ROWS or distinct <= _NEARLY_ALL * len(values):
-        return None
-    if values.diff().iloc[1:].eq(1).all():
-        return "it counts the rows"
-    span, digits = float(values.max() - values.min()), values.abs().astype("int64").astype(str).str.len()
-    # Salaries can have five digits each, and be different.
-    one_length = digits.nunique() == 1 and digits.iloc[0] >= _LONG
-    # A table can be sorted by a measurement, which has larger gaps than numbers that are given one after another.
-    rises = values.is_monotonic_increasing and span < _GAP * len(values)
-    looks_so = rises or one_length or _ID_NAME.search(name)
-    if span < 1.1 * len(values) or (looks_so and not has_signs):
-        return f"an identifier: {distinct:,} different whole numbers in {len(values):,} rows"
-    return None
-
-
 def numbers(column: pd.Series, reading: Mapping[str, Any]) -> pd.Series:
     """The cells of a column as floats; NaN for those that are no numbers.
 
-    `reading` has what `Column.reading` has: the sign "decimal", the "unit", or the "levels" of a
+    `reading` has what `Column.reading` has: the sign "decimal", the "unit" and the "clock", or the "levels" of a
     scale, which become 0, 1, 2 and so on; then the logarithm is taken if "log", and numbers are cut at "clip".
     """
     if "levels" in reading:
@@ -373,8 +378,8 @@ def numbers(column: pd.Series, reading: Mapping[str, Any]) -> pd.Series:
     if pd.api.types.is_numeric_dtype(column):
         read = column.astype(float)
     else:
-        decimal, unit = reading.get("decimal", "."), reading.get("unit", "")
-        read = _by_value(column, lambda word: cells.in_unit(cells.measured(word, decimal), unit))
+        how, unit = (reading.get("decimal", "."), reading.get("clock", "h")), reading.get("unit", "")
+        read = _by_value(column, lambda word: cells.in_unit(cells.measured(word, *how), unit))
     if reading.get("log"):
         read = np.sign(read) * np.log1p(read.abs())
     return read.clip(*reading["clip"]) if "clip" in reading else read

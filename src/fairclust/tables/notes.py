@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 
 import pandas as pd
 
 from fairclust.messages import percent, quoted, shortened
-from fairclust.tables.cells import is_named
-from fairclust.tables.columns import Column
+from fairclust.tables.cells import SIZES, is_named, unit
+from fairclust.tables.columns import ID_NAME, MAX_CATEGORIES, Column
 
 # Whole numbers with at most this many different values may be codes of categories.
-_FEW_VALUES = 10
+_FEW_VALUES = 12
 # If this share of the cells is missing, half of the values of the column or more are made up.
 _MANY_MISSING = 0.5
 _TREATED = {"impute": "imputed", "drop": "their rows are left out", "group": "treated as a separate value"}
@@ -25,25 +26,23 @@ _CODES += [sign * int(digit * n) for sign in (1, -1) for n in range(2, 8) for di
 
 
 def of_columns(
-    frame: pd.DataFrame,
-    columns: Sequence[Column],
-    groups: pd.DataFrame,
-    lacking: Mapping[str, int],
-    missing: str,
+    columns: Sequence[Column], cells: Mapping[str, pd.Series], groups: pd.DataFrame, missing: str
 ) -> list[str]:
     """Sentences on columns and groups. What changes the result most comes first.
 
-    `groups` are the sensitive columns as text, and `lacking` counts the missing cells of features.
+    `cells` are the features as they were read, and `groups` the sensitive columns as text.
     """
-    features = [column.name for column in columns if column.is_feature]
-    others = [column for column in columns if not column.is_feature]
-    protected = [name for name in features if is_named(name, "protected")]
-    weights = [of.name for of in columns if of.role == "number" and is_named(of.name, "weights")]
+    features = [column for column in columns if column.is_feature]
+    lacking = {name: n for name, of in cells.items() if (n := int(of.isna().sum()))}
+    protected = [of.name for of in features if is_named(of.name, "protected")]
+    weights = [of.name for of in features if _may_be_weights(of)]
+    codes = [of.name for of in features if of.name not in (*protected, *weights) and _may_be_codes(of, cells)]
+    texts = {of.name: cells[of.name] for of in features if not of.is_number} | dict(groups.items())
     notes = [
-        f"{name}: {count:,} of {len(frame):,} cells are missing, {_TREATED[missing]}; --exclude {quoted(name)} leaves "
-        "the column out"
-        for name, count in lacking.items()
-        if count >= _MANY_MISSING * len(frame)
+        f"{name}: {n:,} of {len(groups):,} cells are missing, {_TREATED[missing]}; --exclude {quoted(name)} leaves the "
+        "column out"
+        for name, n in lacking.items()
+        if n >= _MANY_MISSING * len(groups)
     ]
     if protected:
         notes.append(
@@ -56,19 +55,33 @@ def of_columns(
             f"{_listed(weights)}: clustered by, as {'numbers' if len(weights) > 1 else 'a number'}; if it says how "
             f"many people a row stands for, --weight {quoted(weights[0])}"
         )
-    notes += [f"{name}: {text}" for name, of in groups.items() for text in _alike(of)]
-    if others:
-        notes.append("left out: " + "; ".join(f"{column.name} ({column.note})" for column in others))
-    notes += [f"{column.name}: {column.note}" for column in columns if column.is_feature and column.note]
-    plain = [column.name for column in columns if column.role == "number"]
-    codes = [name for name in plain if name not in (*protected, *weights) and _may_be_codes(frame[name])]
+    notes += [f"{name}: {text}" for name, of in texts.items() for text in _alike(of)]
+    if left_out := [f"{column.name} ({column.note})" for column in columns if not column.is_feature]:
+        notes.append("left out: " + "; ".join(left_out))
+    notes += [f"{column.name}: {column.note}" for column in features if column.note]
     if codes:
         notes.append(
             f"{_listed(codes)}: few different whole numbers, taken as numbers; if they are codes, --categories "
             + " ".join(map(quoted, codes[:_SHOWN]))
         )
-    rest = ", ".join(f"{name} {count:,}" for name, count in lacking.items())
+    rest = ", ".join(f"{name} {n:,}" for name, n in lacking.items())
     return [*notes, f"missing cells, {_TREATED[missing]}: {rest}"] if rest else notes
+
+
+def _may_be_weights(column: Column) -> bool:
+    """Whether the name of a column of numbers is one of weights, without a unit of mass as those of bodies have."""
+    words = [unit(word) for word in re.findall(r"[^\W\d_]+", column.name)]
+    is_mass = any(SIZES.get(of, ("",))[0] == "mass" for of in (*words, column.reading.get("unit", "")))
+    return column.role == "number" and is_named(column.name, "weights") and not is_mass
+
+
+def _may_be_codes(column: Column, cells: Mapping[str, pd.Series]) -> bool:
+    """Whether a column holds few whole numbers, or a few more if it is named like codes; truth values are not meant."""
+    if column.role != "number" or column.note:
+        return False
+    found = cells[column.name].dropna().unique()
+    is_code = ID_NAME.search(column.name) or is_named(column.name, "codes")
+    return 2 < len(found) <= (MAX_CATEGORIES if is_code else _FEW_VALUES) and not (found % 1).any()
 
 
 def far_cells(numbers: Mapping[str, pd.Series]) -> list[str]:
@@ -124,26 +137,18 @@ def left_out_rows(reasons: Mapping[str, int], missing: str) -> list[str]:
 
 
 def _alike(groups: pd.Series) -> list[str]:
-    """Groups whose names differ only by case or blanks are probably one."""
+    """Values that differ only by case or blanks are probably one."""
     counts = groups.value_counts()
     ways: dict[str, list[str]] = {}
     for name, count in sorted(counts.items()):
         alike = ways.setdefault("".join(str(name).split()).casefold(), [])
         alike.append(f"{shortened(repr(name))} ({count:,} rows)")
     return [
-        f"{' and '.join(of)} differ only by case or blanks, and count as {len(of)} groups; write one of them in the "
+        f"{' and '.join(of)} differ only by case or blanks, and count as {len(of)} values; write one of them in the "
         "table if they are one"
         for of in ways.values()
         if len(of) > 1
     ]
-
-
-def _may_be_codes(cells: pd.Series) -> bool:
-    """Whether a column holds few whole numbers, more than two and other than truth values."""
-    if not pd.api.types.is_numeric_dtype(cells) or pd.api.types.is_bool_dtype(cells):
-        return False
-    found = cells.dropna().unique()
-    return 2 < len(found) <= _FEW_VALUES and not (found % 1).any()
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -41,30 +41,33 @@ _MOST_ODD = 0.05
 
 
 def _learned(column: Column, cells: pd.Series, scale: str, missing: str) -> Column:
-    """A feature with what its preparation needs to know of the rows of the fit."""
-    found: dict[str, Any] = {}
+    """A feature with what its preparation needs to know of the rows of the fit.
+
+    "fill" replaces missing cells. "parts" has the columns of the matrix: for each a name, the values for which it is
+    one, or None if it has the number, and what is subtracted from it and divides it.
+    """
     lacks = cells.isna()
+    fill: Any = None
+    parts: list[tuple[str, list[Any] | None, float, float]]
     if column.is_number:
-        found["fill"] = 0.0 if lacks.all() else float(cells.median())
-        filled = cells.fillna(found["fill"])
-        found |= dict(zip(("mean", "scale"), _mean_and_scale(filled, scale), strict=True))
+        fill = 0.0 if lacks.all() else float(cells.median())
+        parts = [(column.name, None, *_mean_and_scale(cells.fillna(fill), scale))]
         if missing == "group" and lacks.any():
-            found["lacks"] = _mean_and_scale(lacks.astype(float), scale)
-    else:
-        counts: dict[str | None, int] = cells.value_counts().to_dict()
-        if lacks.any() and missing == "group":
-            counts[None] = int(lacks.sum())
-        elif missing != "group" and counts:
-            found["fill"] = min(counts, key=lambda value: (-counts[value], value))
-            counts[found["fill"]] += int(lacks.sum())
-        values = sorted(counts, key=lambda value: (value is None, value))
-        n_rare = len(values) - MAX_CATEGORIES + 1 if len(values) > MAX_CATEGORIES else 0
-        rare = sorted(values, key=counts.__getitem__)[:n_rare]
-        frequent = [value for value in values if value not in rare]
-        found["names"] = ["missing" if value is None else value for value in frequent] + ["rare"] * bool(rare)
-        # The column of ones and zeros for each value.
-        found["places"] = {value: i for i, value in enumerate(frequent)} | dict.fromkeys(rare, len(frequent))
-    return replace(column, reading={**column.reading, **found})
+            parts.append((f"{column.name}_missing", [None], *_mean_and_scale(lacks.astype(float), scale)))
+        return replace(column, reading={**column.reading, "fill": fill, "parts": parts})
+    counts: dict[str | None, int] = cells.value_counts().to_dict()
+    if missing != "group" and counts:
+        fill = min(counts, key=lambda value: (-counts[value], value))
+        counts[fill] += int(lacks.sum())
+    elif lacks.any():
+        counts[None] = int(lacks.sum())
+    values = sorted(counts, key=lambda value: (value is None, value))
+    n_rare = len(values) - MAX_CATEGORIES + 1 if len(values) > MAX_CATEGORIES else 0
+    rare = sorted(values, key=counts.__getitem__)[:n_rare]
+    ones = [("missing" if value is None else value, [value]) for value in values if value not in rare]
+    ones += [("rare", rare)] if rare else []
+    parts = [(f"{column.name}_{word}", of, 0.0, 1.0) for word, of in ones]
+    return replace(column, reading={**column.reading, "fill": fill, "parts": parts})
 
 
 def _mean_and_scale(numbers: pd.Series, scale: str) -> tuple[float, float]:
@@ -75,14 +78,7 @@ def _mean_and_scale(numbers: pd.Series, scale: str) -> tuple[float, float]:
 
 def encoded_names(columns: Iterable[Column]) -> list[str]:
     """The names of the columns that `Preparation.transform` returns."""
-    found = []
-    for column in columns:
-        name, known = column.name, column.reading
-        if column.is_number:
-            found += [name, f"{name}_missing"] if "lacks" in known else [name]
-        else:
-            found += [f"{name}_{word}" for word in known["names"]]
-    return found
+    return [name for column in columns for name, *_ in column.reading["parts"]]
 
 
 @storable
@@ -138,16 +134,16 @@ class Preparation:
         for name in self.sensitive:
             if name not in frame:
                 raise TableError(f"the table has no sensitive column {name!r}")
-            cells = read(frame[name], Column(name, "category", reading=self.readings.get(name, {})))
-            if (ranges := self.ranges.get(name)) is not None:
+            if (ranges := self.ranges.get(name)) is None:
+                cells = read(frame[name], Column(name, "category", reading=self.readings.get(name, {})))
+            else:
                 of_rows = self._numbers(frame, name)
                 there = of_rows.notna()
                 cells = pd.Series(np.nan, frame.index, dtype=object)
                 cells[there] = ranges.values[ranges.encode(of_rows[there].to_numpy(), int(there.sum()))]
-            lacks = cells.isna()
             # In a column whose mean is bounded, a missing number stays missing, because it has no part in the mean.
-            if self.missing == "group" and name not in self.means and lacks.any():
-                cells[lacks] = _MISSING_GROUP
+            if self.missing == "group" and name not in self.means:
+                cells = cells.fillna(_MISSING_GROUP)
             found[name] = cells
         return pd.DataFrame(found, index=frame.index, dtype=object)
 
@@ -202,20 +198,21 @@ class Preparation:
         as far apart as two rows usually are in a standardised number (a squared distance of 2), however many categories
         there are.
         """
-        parts = []
+        found = []
         for column in self.columns:
-            cells, known = read(frame[column.name], column), column.reading
-            if column.is_number:
-                parts.append((cells.fillna(known["fill"]) - known["mean"]) / known["scale"])
-                if "lacks" in known:
-                    mean, scale = known["lacks"]
-                    parts.append((cells.isna() - mean) / scale)
-                continue
-            of_rows, values = pd.factorize(cells)
-            # A category that did not occur in the fit is none of the known ones.
-            codes = np.array([known["places"].get(value, -1) for value in (*values, known.get("fill"))])
-            parts += [codes[of_rows] == place for place in range(len(known["names"]))]
-        X = np.column_stack([np.asarray(part, np.float64) for part in parts])
+            cells, fill = read(frame[column.name], column), column.reading["fill"]
+            filled = cells if fill is None else cells.fillna(fill)
+            codes, values = (None, ()) if column.is_number else pd.factorize(filled)
+            for _, ones, mean, scale in column.reading["parts"]:
+                if ones is None:
+                    part = filled
+                elif codes is None:
+                    part = cells.isna()
+                else:
+                    # A category that did not occur in the fit is none of the known ones.
+                    part = np.array([value in ones for value in (*values, None)])[codes]
+                found.append((np.asarray(part, np.float64) - mean) / scale)
+        X = np.column_stack(found)
         if self.scale == "l2":
             lengths = np.linalg.norm(X, axis=1, keepdims=True)
             X /= np.where(lengths > 0, lengths, 1.0)
@@ -228,7 +225,8 @@ class Preparation:
         """
         found = {}
         for column in (column for column in self.columns if not column.is_number):
-            if new := {*read(frame[column.name], column).dropna().unique()} - {*column.reading["places"]}:
+            known = {value for _, ones, *_ in column.reading["parts"] for value in ones}
+            if new := {*read(frame[column.name], column).dropna().unique()} - known:
                 found[column.name] = sorted(new)
         return found
 
@@ -275,6 +273,7 @@ def decide(
     others = frame.drop(columns=[*sensitive, *ids, *exclude])
     columns = understand(others, asked)
     features = sorted((column for column in columns if column.is_feature), key=lambda of: not of.is_number)
+    understood = {name: _sensitive(frame[name], asked) for name in sensitive}
     preparation = Preparation(
         features,
         [*sensitive],
@@ -282,7 +281,7 @@ def decide(
         missing,
         [*ids, *(column.name for column in columns if column.role == "identifier")],
         means=[name for name in sensitive if name in means],
-        readings={name: _reading(frame[name], asked) for name in sensitive},
+        readings={name: of.reading for name, of in understood.items()},
         texts=[of for of in (*sensitive, *others) if not pd.api.types.is_numeric_dtype(frame[of])],
         decimal=asked.decimal,
     )
@@ -302,15 +301,10 @@ def decide(
         raise TableError(f"no row has a value in {needed}. Fix: fill in these cells")
     cells = {of.name: read(frame[of.name], of) for of in features}
     preparation.columns = [_learned(of, cells[of.name][kept], scale, missing) for of in features]
-    lacking = {of.name: n for of in features if (n := int(cells[of.name].isna().sum()))}
     urgent = notes.far_cells({of.name: cells[of.name][kept] for of in features if of.is_number})
     urgent += [f"{column.name}: {column.odd}" for column in columns if column.odd]
-    told = [*urgent, *notes.of_columns(frame, columns, groups, lacking, missing)]
-    told += [
-        f"{name}: truth values in several spellings are the groups yes and no"
-        for name, reading in preparation.readings.items()
-        if "truth" in reading
-    ]
+    told = [*urgent, *notes.of_columns(columns, cells, groups, missing)]
+    told += [f"{name}: {of.note}" for name, of in understood.items() if of.note]
     return Decision(preparation, columns, told, len(urgent))
 
 
@@ -343,13 +337,13 @@ def read(cells: pd.Series, column: Column) -> pd.Series:
     return found
 
 
-def _reading(cells: pd.Series, asked: Asked) -> Mapping[str, Any]:
-    """How the cells of a sensitive column become numbers or truth values; empty if they are names of groups."""
+def _sensitive(cells: pd.Series, asked: Asked) -> Column:
+    """A sensitive column of numbers or truth values, or otherwise of names of groups, as they are."""
     with suppress(TableError):
         column = understand_column(cells, Asked([str(cells.name)], decimal=asked.decimal))
         if column.role == "number" or "truth" in column.reading:
-            return column.reading
-    return {}
+            return column
+    return Column(str(cells.name), "category")
 
 
 def cross(groups: pd.DataFrame) -> pd.Series:

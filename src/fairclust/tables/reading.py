@@ -1,4 +1,8 @@
-"""Files as data frames: delimited text, JSON, workbooks, Parquet, and files of statistics programs."""
+"""Files as data frames: delimited text, JSON, workbooks, Parquet, and files of statistics programs.
+
+Libraries read the files that state the types of their cells. Files of texts (delimited text, ARFF, and the sheets of
+workbooks, which are turned into CSV) go one way: every row is checked, and pandas reads the columns.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +28,7 @@ import pandas as pd
 
 from fairclust.group_encoding import describe_merged, one_spelling, value_text
 from fairclust.messages import UserError, count, nearest, shortened
-from fairclust.tables.cells import WORDS, as_number, by_any_sign, is_unknown, measured
+from fairclust.tables.cells import WORDS, by_any_sign, is_unknown, measured
 
 MISSING_TEXTS = ("", "?", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "NULL", "null", "None")
 """Cells of a table that hold one of these texts are missing."""
@@ -33,6 +37,7 @@ CODE = re.compile(r"0\d+|\d{16,}")
 """Digits that are codes. As numbers, '007' would become '7', and long ones would be rounded."""
 
 _OPENERS: dict[str, Callable[..., IO[Any]]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+_WORKBOOKS = (".xlsx", ".xls", ".xlsm", ".xlsb", ".ods")
 _DELIMITERS = {"\\t": "\t", "tab": "\t"}
 _SIGNS = ",;\t|"
 # Lines above the header that begin with one of these are skipped. Excel writes the last one.
@@ -56,14 +61,14 @@ class TableError(UserError):
 class Format(NamedTuple):
     """What is known of a file before it is read. The rest is found."""
 
-    delimiter: str | None = None  # by default, the sign that occurs most often in the line of the names
+    delimiter: str | None = None  # by default, the sign that cuts most lines at the top into as many cells
     decimal: str | None = None  # by default, the one that more cells show; never a comma between commas
     encoding: str = "utf-8"
     sheet: str | None = None  # of a workbook
     header_row: int | None = None  # the row or line of the names, from 1
     header: bool = True  # whether a row has the names of the columns
     labels: Sequence[str] = ()  # the names of the columns of a table without a header
-    names: Collection[str] = ()  # columns that are expected: the row with one of these names is the header
+    names: Collection[str] = ()  # columns that are expected in the sheet of a workbook
     quote: str = '"'
 
 
@@ -93,8 +98,8 @@ def read_table(
 ) -> pd.DataFrame:
     """Read the rows of `table_files`. TableError if they cannot be read, or are no table.
 
-    Columns of `texts` are text even if they look like numbers, and `ids` stay as they are written. The row with one of
-    these names, or one of `values`, is the header. For the other options, see `Format`. The attributes "delimiter",
+    Columns of `texts` are text even if they look like numbers, and `ids` stay as they are written. A sheet with one of
+    these names, or one of `values`, is preferred. For the other options, see `Format`. The attributes "delimiter",
     "decimal", "notes" (on how the file was read) and "spellings" (on its cells) are set.
     """
     sign = None if delimiter is None else _DELIMITERS.get(delimiter, delimiter)
@@ -180,15 +185,41 @@ def is_nested(cells: pd.Series) -> bool:
     return cells.dtype == object and any(isinstance(cell, (list, tuple, dict, np.ndarray)) for cell in cells)
 
 
+def column_names(header: Iterable[str], path: Path) -> list[str]:
+    """Names of the columns in one spelling. Two columns of one name are an error."""
+    places: dict[str, int] = {}
+    for place, text in enumerate(header, start=1):
+        name = one_spelling(text) or f"Unnamed: {place - 1}"
+        if name in places:
+            raise TableError(
+                f"{path} has the column {shortened(repr(name))} twice, as columns {places[name]:,} and {place:,}. Fix: "
+                "rename one of them"
+            )
+        places[name] = place
+    return list(places)
+
+
+def check_same_columns(names: Collection[str], file: Path, of_first: Collection[str], first: Path) -> None:
+    """TableError if two files of a table have different columns."""
+    for odd in sorted({*names} ^ {*of_first}):
+        owner, other = (file, first) if odd in names else (first, file)
+        raise TableError(f"{owner} has the column {shortened(repr(odd))}, but {other} does not have it")
+
+
 def open_table(path: Path, form: Format) -> Opened:
     """Open a file of any format, which the end of its name tells."""
-    reader = _READERS.get(_suffix(path))
-    if form.sheet is not None and reader is not _read_workbook:
+    end = _suffix(path)
+    if form.sheet is not None and end not in _WORKBOOKS:
         raise TableError(f"--sheet: {path} is no workbook, so it has no sheets. Fix: leave the option out")
-    if reader is None:
-        return _open_text(path, form)
     with _plain_errors(path, form):
-        frame, notes = reader(path, form)
+        if end in _WORKBOOKS:
+            sheet, notes = _sheet_as_csv(path, form)
+            form = form._replace(delimiter=",", decimal=form.decimal or ".", encoding="utf-8")
+            opened = _open_text(path, form, partial(io.BytesIO, sheet))
+            return opened._replace(notes=[*opened.notes, *notes])
+        if end not in _READERS:
+            return _open_text(path, form, _opener(path))
+        frame, notes = _READERS[end](path, form)
     # An index with a name becomes a column, and one without a name, which counts the rows, is dropped.
     frame = frame.reset_index(drop=frame.index.names == [None])
     names = [str(name) for name in frame.columns]
@@ -218,27 +249,6 @@ def _plain_errors(path: Path, form: Format) -> Iterator[None]:
         raise TableError(f"{path} cannot be read as a table: {shortened(what, 300)}") from None
 
 
-def column_names(header: Iterable[str], path: Path) -> list[str]:
-    """Names of the columns in one spelling. Two columns of one name are an error."""
-    places: dict[str, int] = {}
-    for place, text in enumerate(header, start=1):
-        name = one_spelling(text) or f"Unnamed: {place - 1}"
-        if name in places:
-            raise TableError(
-                f"{path} has the column {shortened(repr(name))} twice, as columns {places[name]:,} and {place:,}. Fix: "
-                "rename one of them"
-            )
-        places[name] = place
-    return list(places)
-
-
-def check_same_columns(names: Collection[str], file: Path, of_first: Collection[str], first: Path) -> None:
-    """TableError if two files of a table have different columns."""
-    for odd in sorted({*names} ^ {*of_first}):
-        owner, other = (file, first) if odd in names else (first, file)
-        raise TableError(f"{owner} has the column {shortened(repr(odd))}, but {other} does not have it")
-
-
 def _suffix(path: Path) -> str:
     """The end of a name that tells the format, without that of a compression."""
     ends = [end.lower() for end in path.suffixes]
@@ -248,21 +258,8 @@ def _suffix(path: Path) -> str:
 def _opener(path: Path) -> Callable[[], IO[Any]]:
     """A function that opens a file, or standard input, as bytes, decompressed, as often as it is called."""
     if str(path) == "-":
-        content = sys.stdin.buffer.read()
-        return lambda: io.BytesIO(content)
-    opener = _OPENERS.get(path.suffix.lower(), open)
-    return partial(opener, path, "rb")
-
-
-def _lines(path: Path, file: IO[Any], form: Format) -> Iterator[str]:
-    """The lines of a text, without a byte order mark. Line breaks in quotes stay as they are."""
-    for number, line in enumerate(_text(file, form), start=1):
-        if "\0" in line:
-            raise TableError(
-                f"{path}, line {number:,} has a NUL character. Fix: remove it; or if the file is text of another "
-                "encoding, try --encoding utf-16"
-            )
-        yield line
+        return partial(io.BytesIO, sys.stdin.buffer.read())
+    return partial(_OPENERS.get(path.suffix.lower(), open), path, "rb")
 
 
 def _text(file: IO[Any], form: Format) -> io.TextIOWrapper:
@@ -270,35 +267,31 @@ def _text(file: IO[Any], form: Format) -> io.TextIOWrapper:
     return io.TextIOWrapper(file, "utf-8-sig" if is_usual else form.encoding, newline="")
 
 
-def _open_text(path: Path, form: Format) -> Opened:
+def _open_text(path: Path, form: Format, opener: Callable[[], IO[Any]]) -> Opened:
     """Check all rows of a delimited text, which pandas reads later.
 
     pandas fills rows that are too short and cuts cells at a NUL character, both without a word. Here they are errors.
     """
-    opener, head, above = _opener(path), list[str](), 0
-    with _plain_errors(path, form), opener() as file:
+    with opener() as file:
         if _suffix(path) == ".arff":
-            above, labels = _arff_head(_lines(path, file, form), path)
+            head = list[str]()
+            above, labels = _arff_head(_text(file, form), path)
             form = form._replace(delimiter=",", quote="'", header=False, labels=labels)
         else:
-            head = [*islice(_lines(path, file, form), _MOST_COMMENTS + _HEAD_ROWS)]
+            head = [*islice(_text(file, form), _MOST_COMMENTS + _HEAD_ROWS)]
             above = _comments_above(head, form)
     sign = form.delimiter or _likely_delimiter(head[above : above + _HEAD_ROWS])
-    form = form._replace(delimiter=sign)
     dialect: dict[str, Any] = {"quotechar": form.quote, "skipinitialspace": sign != " "}
-    width, ahead = 0, list[list[str]]()
-    with _plain_errors(path, form), opener() as file:
-        cut = csv.reader(
-            islice(_lines(path, file, form), above, None), delimiter=sign, strict=True, **dialect
-        )
-        rows = _rows(path, cut, above)
+    width, n_rows, ahead, footers = 0, 0, list[list[str]](), list[str]()
+    with opener() as file:
+        rows = _rows(path, islice(_text(file, form), above, None), above, delimiter=sign, **dialect)
         if form.header and form.header_row is None:
             top = [*islice(rows, _HEAD_ROWS)]
-            place, _ = _header_place([row for _, row in top], form.names, least=3)
+            place = _header_place([row for _, row in top]) if top else 0
             above = top[place][0] - 1 if place else above
             rows = chain(top[place:], rows)
-        for line, row in rows:
-            width = width or len(row)
+        for line, row in _above_footers(rows, footers):
+            width, n_rows = width or len(row), n_rows + 1
             if len(row) != width:
                 raise TableError(
                     f"{path}, line {line:,} has {len(row):,} cells, but the first row has {width:,}. Fix: correct the "
@@ -307,21 +300,22 @@ def _open_text(path: Path, form: Format) -> Opened:
             if len(ahead) <= _ROWS_AHEAD:
                 ahead.append([cell.strip() for cell in row])
     if not ahead:
-        raise TableError(f"{path} is empty")
-    skipped = [line.strip() for line in head[:above] if line.strip() and not line.startswith("sep=")]
-    names, n_below, notes = _heading(ahead, form, path, above, skipped)
-    del ahead[: form.header + n_below]
+        raise TableError(f"{path} is empty" + (f" from row {above + 1:,} on" if above else ""))
+    names, n_below, notes = _heading(ahead, form, path, head[:above])
+    n_rows -= form.header + n_below
     if not ahead:
         raise TableError(f"{path} has a header and no rows")
+    if footers:
+        notes.append(
+            f"{count(len(footers), 'row')} at the end left out, because only the first cell has words, as "
+            f"{shortened(repr(footers[0]))}"
+        )
     decimal = form.decimal or "."
-    if form.decimal is None and sign != ",":
-        cells = [cell for row in ahead[:_ROWS_OF_DECIMALS] for cell in row if "," in cell or "." in cell]
-        by_comma, by_point = (sum(measured(cell, of) is not None for cell in cells) for of in ",.")
-        if by_comma > by_point:
-            decimal = ","
-            notes.append(
-                "the comma is the decimal point, because more cells show one than a point; --decimal states it"
-            )
+    if form.decimal is None and sign != "," and _show_commas(ahead[:_ROWS_OF_DECIMALS]):
+        decimal = ","
+        notes.append(
+            "the comma is the decimal point, because more cells show one than a point; --decimal states it"
+        )
 
     def read(columns: Collection[int] | None = None, texts: Collection[int] = ()) -> pd.DataFrame:
         as_text = {*texts}
@@ -341,6 +335,7 @@ def _open_text(path: Path, form: Format) -> Opened:
                 sep=sign,
                 header=n_below if form.header else None,
                 names=range(width),
+                nrows=n_rows if footers else None,
                 usecols=None if columns is None else sorted(columns),
                 dtype=dict.fromkeys(as_text, str),
                 decimal=decimal,
@@ -354,30 +349,44 @@ def _open_text(path: Path, form: Format) -> Opened:
     return Opened(names, read, notes, sign, decimal)
 
 
-def _have_thousands(cells: Sequence[str], decimal: str) -> bool:
-    """Whether whole numbers stand beside numbers with the decimal point, which has always three digits behind it.
-
-    Then it separates thousands, as in 950 and 1.050, and pandas would read 1.05.
-    """
-    signed = [cell for cell in cells if decimal in cell]
-    if not signed or not any(cell.isdecimal() for cell in cells):
-        return False
-    return all(re.fullmatch(rf"-?[1-9]\d{{0,2}}{re.escape(decimal)}\d{{3}}", cell) for cell in signed)
-
-
-def _rows(path: Path, rows: Any, above: int) -> Iterator[tuple[int, list[str]]]:
-    """The rows of a text that are not empty, each with the number of its last line."""
+def _rows(path: Path, lines: Iterator[str], above: int, **dialect: Any) -> Iterator[tuple[int, list[str]]]:
+    """The rows of a text that are not empty, each with the number of its last line; `above` lines are before them."""
+    cut = csv.reader(lines, strict=True, **dialect)
     line = above
     try:
-        for row in rows:
-            line = above + rows.line_num
-            if len(row) > 1 or "".join(row).strip():
+        for row in cut:
+            line = above + cut.line_num
+            text = "".join(row)
+            if "\0" in text:
+                raise TableError(
+                    f"{path}, line {line:,} has a NUL character. Fix: remove it; or if the file is text of another "
+                    "encoding, try --encoding utf-16"
+                )
+            if len(row) > 1 or text.strip():
                 yield line, row
     except csv.Error as error:
         raise TableError(
             f"{path}, line {line + 1:,} cannot be cut into cells: {error}. Fix: close every quote, and write a quote "
             "inside a quoted cell as two"
         ) from None
+
+
+def _above_footers(
+    rows: Iterator[tuple[int, list[str]]], footers: list[str]
+) -> Iterator[tuple[int, list[str]]]:
+    """The rows, without those at the end that have words in the first cell only, which are added to `footers`."""
+    held: list[tuple[int, list[str]]] = []
+    width = 0
+    for line, row in rows:
+        width = width or len(row)
+        is_alone = len(row) == 1 < width or (width > 2 and not any(map(str.strip, row[1:])))
+        if is_alone and " " in row[0].strip():
+            held.append((line, row))
+            continue
+        yield from held
+        held.clear()
+        yield line, row
+    footers += [row[0].strip() for _, row in held]
 
 
 def _comments_above(head: list[str], form: Format) -> int:
@@ -389,107 +398,101 @@ def _comments_above(head: list[str], form: Format) -> int:
 
 
 def _likely_delimiter(lines: Sequence[str]) -> str:
-    """The sign that is as often in most lines as in others; and if several are, the most frequent one."""
+    """The sign that cuts most lines into as many cells; of several, the one that leaves most cells numbers."""
     plain = [re.sub('"[^"]*"', "", line).strip("\r\n") for line in lines]
 
-    def fits(sign: str) -> tuple[int, int]:
+    def fits(sign: str) -> tuple[float, ...]:
         times = Counter(line.count(sign) for line in plain if sign in line)
-        return max(((n_lines, n_signs) for n_signs, n_lines in times.items()), default=(0, 0))
+        cells = [cell for line in plain for cell in line.split(sign)] if times else []
+        n_numbers = sum(by_any_sign(cell) is not None for cell in cells)
+        # In sentences, a blank stands behind a sign.
+        n_tight = sum(line.count(sign) - line.count(f"{sign} ") for line in plain)
+        return max(times.values(), default=0), n_numbers / max(len(cells), 1), n_tight
 
     return max(_SIGNS, key=fits)
 
 
-def _header_place(rows: Sequence[Sequence[str]], names: Collection[str], least: int = 1) -> tuple[int, bool]:
-    """The place of the row with the names of the columns, and whether it has a name that is expected.
+def _have_thousands(cells: Sequence[str], decimal: str) -> bool:
+    """Whether whole numbers stand beside numbers with the decimal point, which has always three digits behind it.
 
-    If no row above the data has one, the names are in the first row that is nearly as full as the fullest rows. Rows
-    above it must be titles, with one cell or only one that is not empty. If the fullest rows have less than `least`
-    cells, it is the first row of all.
+    Then it separates thousands, as in 950 and 1.050, and pandas would read 1.05.
     """
-    filled, n_full = [sum(bool(cell.strip()) for cell in row) for row in rows], 0
-    for place, row in enumerate(rows):
-        if not {one_spelling(cell) for cell in row}.isdisjoint(names):
-            return place, True
-        # Below rows of data, a cell with an expected name is a value.
-        is_full = filled[place] >= 0.6 * max(filled) > 1
-        n_full += is_full
-        if n_full > 2 or (is_full and any(as_number(cell.replace(",", ".")) is not None for cell in row)):
-            break
-    full = sorted(filled)[-2:][:1]  # a single row may have cells too many
-    if not full or full[0] < least:
-        return 0, False
-    place = next(place for place, n in enumerate(filled) if n >= 0.6 * full[0])
-    are_titles = all(
-        n < 2 or len(row) == len(rows[place]) for n, row in zip(filled[:place], rows, strict=False)
+    signed = [cell for cell in cells if decimal in cell]
+    if not signed or not any(cell.isdecimal() for cell in cells):
+        return False
+    return all(re.fullmatch(rf"-?[1-9]\d{{0,2}}{re.escape(decimal)}\d{{3}}", cell) for cell in signed)
+
+
+def _show_commas(rows: Sequence[Sequence[str]]) -> bool:
+    """Whether more cells are numbers with a decimal comma than with a decimal point."""
+    cells = [cell for row in rows for cell in row if "," in cell or "." in cell]
+    by_comma, by_point = (sum(measured(cell, of) is not None for cell in cells) for of in ",.")
+    return by_comma > by_point
+
+
+def _header_place(rows: Sequence[Sequence[str]]) -> int:
+    """The place of the row with the names of the columns: the first that is nearly as full as the fullest ones.
+
+    The rows above it must be titles: as wide as it, or of a single cell above at least three.
+    """
+    filled = [sum(bool(cell.strip()) for cell in row) for row in rows]
+    most = sorted(filled)[-2:][0]  # a single row may have cells too many
+    place = next(place for place, n in enumerate(filled) if n >= 0.6 * most)
+    are_titles = (
+        len(row) == len(rows[place]) or n < 2 < most for row, n in zip(rows[:place], filled, strict=False)
     )
-    return (place if are_titles else 0), False
-
-
-def _rows_of_words(rows: Sequence[Sequence[str]]) -> list[str]:
-    """A note for each row below the names of the columns that describes them: questions, units, or names of imports.
-
-    None of its cells is a number or occurs again in its column, and one stands above a column of numbers.
-    """
-    notes: list[str] = []
-    columns = [*zip(*rows, strict=True)]
-    while len(notes) < len(rows) - _FEW_ROWS:
-        at = len(notes)
-        words = {i: column[at] for i, column in enumerate(columns) if column[at].strip()}
-        if not words or any(
-            is_unknown(word) or by_any_sign(word) or columns[i].count(word) > 1 for i, word in words.items()
-        ):
-            break
-        below = ([cell for cell in columns[i][at + 2 :] if not is_unknown(cell)] for i in words)
-        if not any(cells and all(map(by_any_sign, cells)) for cells in below):
-            break
-        shown = shortened(repr(next(iter(words.values()))))
-        notes.append(
-            f"a row below the names of the columns is left out, because it describes them, as {shown} does"
-        )
-    return notes
+    return place if all(are_titles) else 0
 
 
 def _heading(
-    rows: list[list[str]], form: Format, path: Path, n_above: int, above: Sequence[str]
+    rows: list[list[str]], form: Format, path: Path, above: Sequence[str]
 ) -> tuple[list[str], int, list[str]]:
-    """The names of the columns, the number of rows below them that are no data, and notes on rows above and below.
+    """The names of the columns, the number of rows below them that describe them, and notes on these and rows above.
 
-    `rows` begin with that of the names, if there is one; `above` has those of the `n_above` that are not empty.
+    The names and what describes them are removed from `rows`; `above` has the lines before them.
     """
+    width = len(rows[0])
     if not form.header:
-        if len(form.labels or rows[0]) != len(rows[0]):
+        if len(form.labels or rows[0]) != width:
             raise TableError(
-                f"{path}: the names do not fit the rows; expected {count(len(rows[0]), 'name')}; found "
-                f"{len(form.labels)}. Fix: name every column, or none and use numbers"
+                f"{path}: the names do not fit the rows; expected {count(width, 'name')}; found {len(form.labels)}. "
+                "Fix: name every column, or none and use numbers"
             )
-        return [*form.labels] or [f"column {i}" for i in range(len(rows[0]))], 0, []
+        return [*form.labels] or [f"column {i}" for i in range(width)], 0, []
+    names = rows.pop(0)
     if form.header_row is not None:
-        return rows[0], 0, []
-    _check_header(rows[0], rows[1:], path, form)
-    below = _rows_of_words(rows[1:])
-    if not above:
-        return rows[0], len(below), below
-    note = (
-        f"the names of the columns are in row {n_above + 1:,}, below {count(len(above), 'other row')}, the first with "
-        f"{shortened(repr(above[0]))}; --header-row states it"
-    )
-    return rows[0], len(below), [note, *below]
-
-
-def _check_header(names: list[str], ahead: list[list[str]], path: Path, form: Format) -> None:
-    """TableError if a row is no header: an expected name and another cell occur again below it, or this is a number."""
-
-    def is_value(i: int) -> bool:
-        return any(row[i] == names[i] and row != names for row in ahead)
-
-    expected = {i for i, name in enumerate(names) if one_spelling(name) in form.names}
-    others = {*range(len(names))} - expected
-    if any(map(is_value, expected)) and any(as_number(names[i]) is not None or is_value(i) for i in others):
-        shown = shortened(repr((form.delimiter or ",").join(names)))
-        raise TableError(
-            f"the first line of {path} looks like data: {shown}. Fix: write the names of the columns above it, or "
-            "state their row by --header-row"
+        return names, 0, []
+    notes = []
+    skipped = [line.strip(" ,;\t\r\n") for line in above if not line.startswith("sep=")]
+    if skipped := [*filter(None, skipped)]:
+        notes.append(
+            f"the names of the columns are in row {len(above) + 1:,}, below {count(len(skipped), 'other row')}, the "
+            f"first with {shortened(repr(skipped[0]))}; --header-row states it"
         )
+    n_below = 0
+    while describes := _describing(rows):
+        notes.append(
+            f"a row below the names of the columns is left out, because it describes them, as {describes} does"
+        )
+        del rows[0]
+        n_below += 1
+    return names, n_below, notes
+
+
+def _describing(rows: Sequence[Sequence[str]]) -> str:
+    """A cell of the first row if it has questions, units, or names of an import instead of data; else empty.
+
+    None of its cells is a number or occurs again in its column, and one stands above a column of numbers.
+    """
+    if len(rows) <= _FEW_ROWS:
+        return ""
+    columns = [(word, below) for word, *below in zip(*rows, strict=True) if word.strip()]
+    if any(is_unknown(word) or by_any_sign(word) or word in below for word, below in columns):
+        return ""
+    # Another row of words may follow.
+    numbers = ([cell for cell in below[1:] if not is_unknown(cell)] for _, below in columns)
+    is_above_numbers = any(cells and all(map(by_any_sign, cells)) for cells in numbers)
+    return shortened(repr(columns[0][0])) if is_above_numbers else ""
 
 
 def _arff_head(lines: Iterable[str], path: Path) -> tuple[int, list[str]]:
@@ -505,15 +508,41 @@ def _arff_head(lines: Iterable[str], path: Path) -> tuple[int, list[str]]:
     )
 
 
+def _sheet_as_csv(path: Path, form: Format) -> tuple[bytes, list[str]]:
+    """The sheet that is asked for, has an expected name, or is the largest; and a note on others.
+
+    Lines count the rows of the sheet, also those that are empty.
+    """
+    from python_calamine import CalamineWorkbook
+
+    book = CalamineWorkbook.from_path(str(path))
+    sheets: dict[str, list[list[str]]] = {}
+    for name in book.sheet_names:
+        cells = book.get_sheet_by_name(name).to_python(skip_empty_area=False)
+        rows = [[" ".join(value_text(cell).splitlines()) for cell in row] for row in cells]
+        full = [i for i, column in enumerate(zip(*rows, strict=True)) if any(column)]
+        if full:
+            sheets[name] = [[row[i] for i in full] for row in rows]
+    if not sheets:
+        raise TableError(f"{path} is empty")
+    if form.sheet is not None and form.sheet not in sheets:
+        raise TableError(
+            f"--sheet: {path} has no sheet {form.sheet!r}; {nearest(form.sheet, book.sheet_names)}"
+        )
+    headers = {name: rows[_header_place(rows[:_HEAD_ROWS])] for name, rows in sheets.items()}
+    expected = (name for name, row in headers.items() if not {*row}.isdisjoint(form.names))
+    largest = max(sheets, key=lambda name: len(sheets[name]) * len(sheets[name][0]))
+    name = form.sheet if form.sheet is not None else next(expected, largest)
+    notes = []
+    if len(sheets) > 1 and form.sheet is None:
+        others = shortened(", ".join(repr(of) for of in sheets if of != name), 200)
+        notes.append(f"the sheet {name!r} is read, and not {others}; --sheet names another")
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(row if any(row) else [] for row in sheets[name])
+    return text.getvalue().encode(), notes
+
+
 _Read = tuple[pd.DataFrame, list[str]]
-
-
-def _read_parquet(path: Path, form: Format) -> _Read:
-    """Unlike `pandas.read_parquet`, this also reads a file with two columns of one name, which is reported then."""
-    from pyarrow.parquet import ParquetFile
-
-    with ParquetFile(path) as file:
-        return file.read().to_pandas(), []
 
 
 def _read_statistics(path: Path, form: Format) -> _Read:
@@ -540,66 +569,19 @@ def _read_json(path: Path, form: Format) -> _Read:
         text = _text(file, form).read()
     try:
         content = json.loads(text)
-    except json.JSONDecodeError as error:
-        if "Extra data" not in str(error):
-            raise
+    except json.JSONDecodeError:
         content = [json.loads(line) for line in text.splitlines() if line.strip()]
-    notes: list[str] = []
-    if isinstance(content, dict):
-        lists = [
-            key for key, of in content.items() if isinstance(of, list) and of and isinstance(of[0], dict)
-        ]
-        if len(lists) != 1:
-            return pd.DataFrame(content).reset_index(drop=True), notes
-        content, notes = content[lists[0]], [f"the rows are those of the key {lists[0]!r}"]
-    if not isinstance(content, list) or not all(isinstance(row, dict) for row in content):
-        raise TableError(
-            f"{path} holds no table. Fix: write a list of records, as pandas' to_json(orient='records')"
-        )
-    return pd.json_normalize(content), notes
-
-
-def _read_workbook(path: Path, form: Format) -> _Read:
-    """Read the sheet that is asked for, has an expected name, or is the first that is not empty.
-
-    The header is read as a row, because pandas would rename columns of one name.
-    """
-    as_written = {"header": None, "dtype": object, "keep_default_na": False, "na_values": [""]}
-    sheets = pd.read_excel(path, sheet_name=None, engine="calamine", **as_written)
-    filled = {name: cells.dropna(axis=1, how="all") for name, cells in sheets.items()}
-    texts = {
-        name: cells.fillna("").astype(str).to_numpy().tolist() for name, cells in filled.items() if cells.size
-    }
-    places = {name: _header_place(rows[:_HEAD_ROWS], form.names) for name, rows in texts.items()}
-    if not places:
-        raise TableError(f"{path} is empty")
-    if form.sheet is not None and form.sheet not in places:
-        raise TableError(
-            f"--sheet: {path} has no sheet {form.sheet!r}; {nearest(form.sheet, map(str, sheets))}"
-        )
-    expected = [name for name, (_, is_expected) in places.items() if is_expected]
-    name = form.sheet if form.sheet is not None else (expected or [*places])[0]
-    first = 0 if not form.header else places[name][0] if form.header_row is None else form.header_row - 1
-    rows = filled[name].iloc[first:].dropna(how="all")
-    if rows.empty:
-        raise TableError(
-            f"--header-row: {path} has {len(texts[name]):,} rows, and no cell from row {first + 1:,} on. Fix: name "
-            "another row, or another sheet"
-        )
-    above = [next(filter(None, row)) for row in texts[name][:first] if any(row)]
-    top = [row for row in texts[name][first : first + _ROWS_AHEAD] if any(row)]
-    names, n_below, notes = _heading(top, form, path, first, above)
-    frame = rows.iloc[form.header + n_below :].reset_index(drop=True).infer_objects().set_axis(names, axis=1)
-    if len(places) > 1 and form.sheet is None:
-        others = shortened(", ".join(repr(of) for of in places if of != name), 200)
-        notes.append(f"the sheet {name!r} is read, and not {others}; --sheet names another")
-    return frame, notes
+    if not isinstance(content, dict):
+        return pd.json_normalize(content), []
+    lists = [key for key, of in content.items() if isinstance(of, list) and of and isinstance(of[0], dict)]
+    if len(lists) == 1:
+        return pd.json_normalize(content[lists[0]]), [f"the rows are those of the key {lists[0]!r}"]
+    return pd.DataFrame(content).reset_index(drop=True), []
 
 
 _READERS: dict[str, Callable[[Path, Format], _Read]] = {
-    ".parquet": _read_parquet,
+    ".parquet": lambda path, form: (pd.read_parquet(path), []),
     **dict.fromkeys((".feather", ".arrow"), lambda path, form: (pd.read_feather(path), [])),
-    **dict.fromkeys((".xlsx", ".xls", ".xlsm", ".xlsb", ".ods"), _read_workbook),
     **dict.fromkeys((".dta", ".sav", ".zsav", ".por", ".sas7bdat", ".xpt"), _read_statistics),
     **dict.fromkeys((".json", ".jsonl", ".ndjson"), _read_json),
 }
