@@ -19,7 +19,6 @@ from fairclust import methods
 from fairclust.cli.fitting import fit_starts
 from fairclust.metrics import mean_deviation, sse
 from fairclust.tables import decide, load_model
-from outline import Outline
 
 N = 400
 
@@ -257,24 +256,6 @@ def test_a_front_has_settings_and_of_several_columns_shows_the_least_fair(people
     # One combination is rare, so the combinations are less balanced than the groups of each column.
     assert shown["each"].balance > shown["crossed"].balance
     assert shown["each"].sse <= shown["crossed"].sse
-
-
-def test_a_front_over_k_shows_every_number_of_clusters(tmp_path, capsys):
-    rng = np.random.default_rng(1)
-    X = np.array([[0, 0], [9, 0], [0, 9]])[rng.integers(3, size=600)] + rng.normal(size=(600, 2))
-    frame = pd.DataFrame(X).add_prefix("x").assign(sex=rng.choice(["f", "m"], 600))
-    frame.to_csv(tmp_path / "table.csv", index=False)
-    out, page = tmp_path / "k.csv", tmp_path / "page.html"
-    command = ("front", tmp_path / "table.csv", "--sensitive", "sex", "--starts", 1, "--out", out)
-    assert "neither a number nor a range" in refused(run(capsys, *command, "--n-clusters", "4:2"))
-    assert "silhouette: how far" in told(run(capsys, *command, "--n-clusters", "1:5", "--report", page))
-    found = Outline(page.read_text(encoding="utf-8"))
-    assert "How many clusters: table.csv" in found.text
-    assert sum(tag == "svg" and attrs.get("role") == "img" for tag, attrs in found.tags) == 3
-    points = pd.read_csv(out)
-    assert set(points.groupby("method").n_clusters.apply(tuple)) == {(1, 2, 3, 4, 5)}
-    fair = points[points.method == "PriceFairKMeans"].set_index("n_clusters")
-    assert fair.silhouette.idxmax() == 3 and fair.silhouette.dropna().between(-1, 1).all()
 
 
 def test_every_method_of_a_front_has_as_many_starts():

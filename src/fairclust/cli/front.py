@@ -1,16 +1,14 @@
-"""`fairclust front`: the cost of fairness for the settings of several methods, or for several numbers of clusters."""
+"""`fairclust front`: the cost of fairness for the settings of several methods."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from contextlib import suppress
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from rich.table import Table
-from sklearn.metrics import silhouette_score
 
 from fairclust import methods
 from fairclust.cli import CommandError
@@ -30,11 +28,10 @@ from fairclust.report.render import number, signed_percent
 from fairclust.tables import table_files
 
 _SHOWN = ("sse", "balance", "delta")
-# The silhouette is computed on a sample of this many rows. It agrees with that of all rows to two digits, and takes a
-# second instead of minutes.
-_SAMPLE_ROWS = 5000
 # The fairest settings that cost this much more than k-means are named.
 _BUDGETS = (0.01, 0.05)
+# The methods that are compared with k-means unless others are named.
+_METHODS = ("price", "vfc", "bfkm")
 # Values to try for the parameter that sets the fairness of a method. The weights, for methods that have no bound, are
 # multiples of the sum of the squared lengths of all rows.
 _GRIDS = {
@@ -47,19 +44,18 @@ _GRIDS = {
 def run(args: Front) -> list[str | Table]:
     """Fit every setting, write what the options ask for, and show the settings as a table."""
     check_outputs({"--out": args.out, "--report": args.report}, table_files(args.table))
-    numbers, classes = _asked(args)
-    over_k = len(numbers) > 1
+    classes = [find_method(name) for name in args.methods or _METHODS]
     raw = read_rows(args)
     measured_by = raw.crossed if args.crossed else raw.by_name
-    clusterings, more, notes = [], [], list(raw.notes)
-    settings = list(_settings(numbers, classes, raw.X, args.seed, one=over_k))
+    clusterings, times, notes = [], [], list(raw.notes)
+    settings = list(_settings(args, classes, raw.X))
     with progress("fitting settings", total=len(settings)) as done:
         for cls, setting, params in settings:
             try:
                 groups = raw.sensitive_for(cls, crossed=args.crossed)
                 model, seconds, warned = fit_starts(cls, params, raw.X, groups, args.starts)
                 clusterings.append((cls.__name__, setting, model.labels_))
-                more.append({"n_clusters": model.n_clusters, "seconds": round(seconds, 2)})
+                times.append(round(seconds, 2))
             except UserError as error:
                 warned = [str(error)]
             notes += [f"{' '.join(filter(None, (cls.__name__, setting)))}: {text}" for text in warned]
@@ -67,9 +63,8 @@ def run(args: Front) -> list[str | Table]:
     if not clusterings:
         raise CommandError(f"no setting could be fitted: {notes[-1]}")
     points = FrontDisplay.from_predictions(raw.X, clusterings, sensitive_features=measured_by).points
-    points["silhouette"] = [_silhouette(raw.X, labels) for _, _, labels in clusterings]
-    points = with_increase(points.assign(**pd.DataFrame(more)))
-    said = ["silhouette: how far clusters are apart, from -1 to 1"] if over_k else answer(points)
+    points = with_increase(points.assign(n_clusters=args.n_clusters, seconds=times))
+    said = answer(points)
     said.append(
         f"starts: k-means has {PLAIN['n_init']} starts, and every setting {args.starts}; the cheapest counts. A fair "
         "setting can be cheaper than k-means only if the starts of k-means ended at worse centres"
@@ -79,56 +74,34 @@ def run(args: Front) -> list[str | Table]:
         write_text(args.out, points.to_csv(index=False))
         written.append(f"settings: {args.out}")
     if args.report:
-        write_text(args.report, front_page(points, cells(points, over_k), said, raw, notes, args))
+        write_text(args.report, front_page(points, cells(points), said, raw, notes, args))
         written.append(f"report: {args.report}; open it in a browser")
-    table = in_columns(cells(points, over_k), left=(0, 1))
+    table = in_columns(cells(points), left=(0, 1))
     return [*(f"note: {note}" for note in notes), table, "", *said, *written]
 
 
-def _asked(args: Front) -> tuple[list[int], list[type]]:
-    """The numbers of clusters and the methods that the options name."""
-    if args.starts < 1:
-        raise CommandError(
-            f"--starts: {args.starts} is no number of starts. Fix: write a whole number of 1 or more"
-        )
-    first, colon, last = args.n_clusters.partition(":")
-    numbers: list[int] = []
-    with suppress(ValueError):
-        numbers = list(range(int(first), int(last) + 1)) if colon else [int(first)]
-    if not numbers or numbers[0] < 1:
-        raise CommandError(
-            f"--n-clusters: {args.n_clusters!r} is neither a number nor a range. Fix: write 3 or 2:10, for example"
-        )
-    usual = ("price",) if len(numbers) > 1 else ("price", "vfc", "bfkm")
-    return numbers, [find_method(name) for name in args.methods or usual]
+def _settings(args: Front, classes: list[type], X: np.ndarray) -> Iterator[tuple[type, str, dict[str, Any]]]:
+    """K-means, then each method over a grid of the parameter that sets its fairness.
 
-
-def _settings(
-    numbers: list[int], classes: list[type], X: np.ndarray, seed: int, *, one: bool
-) -> Iterator[tuple[type, str, dict[str, Any]]]:
-    """For every K, k-means, then each method over a grid of the parameter that sets its fairness.
-
-    Yields the class, the setting (such as ``tolerance=0.1``; empty for defaults) and the arguments for the class. With
-    `one`, each method is yielded once, with its defaults.
+    Yields the class, the setting (such as ``tolerance=0.1``; empty for defaults) and the arguments for the class.
     """
     scale = float(np.square(X).sum())
-    for n_clusters in numbers:
-        yield methods.KMeans, "", parameters(methods.KMeans, n_clusters, seed, []) | PLAIN
-        for cls in classes:
-            params = parameters(cls, n_clusters, seed, [])
-            known = () if one else cls._parameter_constraints  # type: ignore[attr-defined]
-            name = next((name for name in _GRIDS if name in known), "")
-            if not name and cls is not methods.KMeans:
-                yield cls, "", params
-            for value in _GRIDS.get(name, ()):
-                value = value if name == "tolerance" else float(f"{value * scale:.2g}")
-                yield cls, f"{name}={value:g}", params | {name: value}
+    yield methods.KMeans, "", parameters(methods.KMeans, args.n_clusters, args.seed, []) | PLAIN
+    for cls in classes:
+        params = parameters(cls, args.n_clusters, args.seed, [])
+        known = cls._parameter_constraints  # type: ignore[attr-defined]
+        name = next((name for name in _GRIDS if name in known), "")
+        if not name and cls is not methods.KMeans:
+            yield cls, "", params
+        for value in _GRIDS.get(name, ()):
+            value = value if name == "tolerance" else float(f"{value * scale:.2g}")
+            yield cls, f"{name}={value:g}", params | {name: value}
 
 
 def with_increase(points: pd.DataFrame) -> pd.DataFrame:
-    """The points with `increase`, the part by which their SSE is above that of k-means with as many clusters."""
-    plain = points[points.method == "KMeans"].set_index("n_clusters").sse
-    return points.assign(increase=points.sse / points.n_clusters.map(plain) - 1)
+    """The points with `increase`, the part by which their SSE is above that of k-means."""
+    plain = points.sse[points.method == "KMeans"].min()
+    return points.assign(increase=points.sse / plain - 1)
 
 
 def answer(points: pd.DataFrame) -> list[str]:
@@ -152,20 +125,12 @@ def answer(points: pd.DataFrame) -> list[str]:
     return lines
 
 
-def _silhouette(X: np.ndarray, labels: np.ndarray) -> float:
-    rows = np.random.RandomState(0).permutation(len(labels))[:_SAMPLE_ROWS]
-    # A sample may have no row of a small cluster.
-    several = 1 < len(np.unique(labels[rows])) < len(rows)
-    return float(silhouette_score(X[rows], labels[rows])) if several else np.nan
-
-
-def cells(points: pd.DataFrame, over_k: bool) -> list[list[str]]:
+def cells(points: pd.DataFrame) -> list[list[str]]:
     """The table of all settings as text, whose first row is the head."""
     first, *others = (METRICS[name].label for name in _SHOWN)
-    rows = [["method", "K" if over_k else "setting", first, "more", *others, "silhouette", "seconds"]]
+    rows = [["method", "setting", first, "more", *others, "seconds"]]
     for of in points.to_dict("records"):
         first, *others = (number(of[name], METRICS[name].decimals) for name in _SHOWN)
-        increase = signed_percent(of["increase"])
-        shown = [of["method"], str(of["n_clusters"] if over_k else of["setting"]), first, increase, *others]
-        rows.append([*shown, number(of["silhouette"], 3), number(of["seconds"], 1)])
+        shown = [of["method"], of["setting"], first, signed_percent(of["increase"]), *others]
+        rows.append([*shown, number(of["seconds"], 1)])
     return rows

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import App, Group, Parameter, Token
 from cyclopts.help import DefaultFormatter
+from cyclopts.validators import Number
 
 from fairclust import __version__
 from fairclust.messages import percent
@@ -182,11 +183,13 @@ class Audit(Raw, _Given):
 
 @dataclass(kw_only=True)
 class Front(Raw):
-    """Draw the cost of fairness: several settings, or several K."""
+    """Compare the cost of fairness of several settings."""
 
-    n_clusters: Annotated[str, _first("a number, or a range: 2:10", "K")]
+    n_clusters: Annotated[int, _first("number of clusters", "K")]
     methods: Annotated[_Many, _first("methods to compare with k-means", "NAME")] = ()
-    starts: Annotated[int, _first("starts of every setting", "N", show_default=True)] = 3
+    starts: Annotated[
+        int, _first("starts of every setting", "N", show_default=True, validator=Number(gte=1))
+    ] = 3
     out: Annotated[Path | None, _first("write a row for each setting here, as CSV", "FILE")] = None
     report: _Report = None
     seed: _Seed = 0

@@ -128,20 +128,17 @@ def front_page(
 
     `points` has a row for each setting, and `cells` the same as text below a head.
     """
-    numbers, over_k = sorted(points.n_clusters.unique()), cells[0][1] == "K"
     best = front_of(points, "sse", "balance", higher=True).points.best
-    many = f"{numbers[0]} to {numbers[-1]} clusters" if over_k else count(int(numbers[0]), "cluster")
     looks = {str(name): look(str(name)) for name in points.method.unique()}
     return _page(
         "front",
         args,
-        "How many clusters:" if over_k else "What fairness costs:",
-        f"{count(len(points), 'clustering')} with {many}, {count(len(rows.X), 'row')}",
+        "What fairness costs:",
+        f"{count(len(points), 'clustering')} with {count(args.n_clusters, 'cluster')}, {count(len(rows.X), 'row')}",
         said,
         rows,
         notes=notes,
-        over_k=over_k,
-        charts=_over_k(points) if over_k else _fronts(points),
+        charts=_fronts(points),
         looks={
             name: {"colour": COLOURS[colour], "shape": SHAPES[shape]}
             for name, (colour, shape) in looks.items()
@@ -149,7 +146,7 @@ def front_page(
         n_best=int(best.sum()),
         head=cells[0],
         settings=cells[1:],
-        strong=[] if over_k else np.flatnonzero(best).tolist(),
+        strong=np.flatnonzero(best).tolist(),
     )
 
 
@@ -164,19 +161,6 @@ def _fronts(points: pd.DataFrame) -> list[dict[str, Any]]:
         edges = front.window(bounded=bool(np.isfinite(metric.range[1])))
         drawn = front.points.assign(joined=front.points.own, strong=front.points.best)
         charts.append(_chart(drawn, edges, (label, f"{metric.label} ({metric.direction} is better)")))
-    return charts
-
-
-def _over_k(points: pd.DataFrame) -> list[dict[str, Any]]:
-    """Cost, fairness and silhouette over the number of clusters."""
-    charts = []
-    labels = {"sse": "SSE (lower is better)", "balance": "Balance (higher is better)"}
-    for name, label in (labels | {"silhouette": "Silhouette (higher is better)"}).items():
-        drawn = points.assign(x=points.n_clusters, y=points[name], joined=True, strong=True)
-        low, high = drawn.y.min(), drawn.y.max()
-        pad = 0.06 * (high - low) or 0.05
-        edges = (drawn.x.min() - 0.3, drawn.x.max() + 0.3, low - pad, high + pad)
-        charts.append(_chart(drawn, edges, ("number of clusters", label)))
     return charts
 
 
