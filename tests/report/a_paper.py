@@ -45,9 +45,7 @@ def programs(*lines, kind="program"):
     )  # fmt: skip
 
 
-def material(*cells, values=NO_VALUES, steps=(), tables=None, **more):
+def material(*cells, values=NO_VALUES, steps=(), **more):
     """Return what tables, figures and claims are made of, from several groups of cells."""
     history = pd.DataFrame(steps, columns=["key", "step", "objective"])
-    return Material(
-        tables or {}, values, frame([one for some in cells for one in some]), history, NAMES, **more
-    )
+    return Material(values, frame([one for some in cells for one in some]), history, NAMES, **more)

@@ -35,7 +35,7 @@ def spec(plot, **more):
 
 
 def material_of(cells, steps=NO_STEPS, names=NAMES):
-    return Material({}, NO_VALUES, cells, steps, names)
+    return Material(NO_VALUES, cells, steps, names)
 
 
 def sheet(plot, cells, *, steps=NO_STEPS, reported=NO_VALUES, planes=None, **more):

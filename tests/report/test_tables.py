@@ -49,7 +49,7 @@ SPEC = {
 def made(folder, spec, values, cells):
     # A job gets the specification as plain data, in which defaults are written out.
     spec = TableSpec.model_validate(table(**spec).model_dump(mode="json"))
-    material = Material({}, values, cells, pd.DataFrame(), NAMES, paper="paper", title="P & Q")
+    material = Material(values, cells, pd.DataFrame(), NAMES, paper="paper", title="P & Q")
     make_table(material, spec, folder / "t")
     return (folder / "t.md").read_text()
 

@@ -232,8 +232,9 @@ class Plan:
 
     def _claim(self, paper: str, spec: ClaimSpec) -> Needs:
         metrics = {*spec.metrics, *(v for v in spec.options.values() if isinstance(v, str))}
-        table = self.specs[paper].tables.get(str(spec.options.get("table", "")))
-        table_needs = self._table(paper, table) if table else {}
+        number = str(spec.options.get("table", ""))
+        tables = [table for table in self.specs[paper].tables.values() if table.number == number]
+        table_needs = joined(self._table(paper, table) for table in tables)
         metrics = metrics.union(*table_needs.values())
         needs = self._planned(paper, metrics, spec.sweep, spec.datasets, spec.methods, spec.n_clusters)
         return needs | dict.fromkeys(table_needs, metrics)
@@ -292,8 +293,8 @@ class Plan:
     def product(self, paper: str, section: str, name: str = "claims") -> dict[str, Any]:
         """What the script of a table or figure, or of a paper's claims, needs besides its inputs, as plain data.
 
-        `specs` are the entries that it makes, by name, and `tables` the tables to which they refer. `asked` are the
-        data sets, methods, K and grids that it shows, because its inputs also hold the fits of other papers.
+        `specs` are the entries that it makes, by name. `asked` are the data sets, methods, K and grids that it shows,
+        because its inputs also hold the fits of other papers.
         """
         spec, asked, fits = self.specs[paper], [], self._fits_of(paper)
         for job, k in self.shown[paper, section, name]:
@@ -303,12 +304,11 @@ class Plan:
             asked.append({**key, "grids": grids})
         claims = {key: claim for key, claim in spec.claims.items() if self._claim(paper, claim)}
         made = claims if section == "claims" else {name: getattr(spec, section)[name]}
-        tables = {key: table for key, table in spec.tables.items() if _refer_to(made, key, table)}
         mentioned = [*asked, *self._reported(paper)]
         mentioned += [{"dataset": name} for entry in made.values() for name in getattr(entry, "datasets", ())]
         mentioned += [{"method": name} for entry in made.values() for name in getattr(entry, "methods", ())]
         return {
-            **{"specs": all_plain(made), "tables": all_plain(tables), "programs": all_plain(spec.programs)},
+            **{"specs": all_plain(made), "programs": all_plain(spec.programs)},
             "title": spec.short_name,
             "asked": asked,
             "names": self.names(mentioned),
@@ -504,13 +504,3 @@ def plain(spec: Any) -> dict[str, Any]:
 
 def all_plain(specs: Mapping[str, Any]) -> dict[str, Any]:
     return {name: plain(spec) for name, spec in specs.items()}
-
-
-def _refer_to(made: Mapping[str, Any], name: str, table: TableSpec) -> bool:
-    """Whether tables, figures or claims need what a table's entry says."""
-    for entry in made.values():
-        match, options = getattr(entry, "match", None), getattr(entry, "options", {})
-        numbers = (getattr(entry, "table", None), match.table if match else None)
-        if entry is table or name == options.get("table") or table.number in numbers:
-            return True
-    return False

@@ -2,8 +2,7 @@
 
 Every check takes the options `lam` (only this lambda), `settings` (method to parameters) and `not_comparable` (why the
 numbers, although shown, say nothing about the claim). Among the remaining settings, the one with the best mean of the
-metric represents its method. Starts that leave clusters empty do not count, see `Case.whole_cells`. A table is given by
-its name.
+metric represents its method. Starts that leave clusters empty do not count, see `Case.whole_cells`.
 """
 
 from __future__ import annotations
@@ -19,10 +18,9 @@ import pandas as pd
 from fairclust.messages import percent
 from fairclust.pipeline.columns import COLUMNS, TIMES
 from fairclust.pipeline.config import unknown
-from fairclust.pipeline.papers import ClaimSpec, MatchSpec, TableSpec
+from fairclust.pipeline.papers import ClaimSpec, MatchSpec
 from fairclust.report.material import Material
 from fairclust.report.render import metric_in_text, metric_label, number, spread_text
-from fairclust.report.rows import table_parts
 from fairclust.report.selection import (
     HAIR,
     LEVEL_SHARE,
@@ -283,38 +281,6 @@ def spread_over_seeds(case: Case) -> Finding:
     return _of_booleans([sds[0] <= case.number("factor", 1.0) * sds[1] * HAIR]), pooled
 
 
-def same_order(case: Case) -> Finding:
-    """The metric orders the methods of a table as the reported values do, measured by Kendall's tau.
-
-    Options: `table` (needed). The claim holds from a tau of 0.8 on, and in part above 0.
-    """
-    material = case.material
-    spec = material.tables[str(case.claim.options["table"])]
-    reported = material.reported[material.reported.dataset == case.dataset]
-    cells = material.cells[material.cells.dataset == case.dataset]
-    if case.n_clusters is not None:
-        cells = cells[cells.n_clusters == case.n_clusters]
-    rows = [
-        row
-        for part in table_parts(spec, reported, cells)
-        for row in part.rows()
-        if row.role == "paper"
-        and (not case.claim.methods or row.method in case.claim.methods)
-        and (case.n_clusters is None or row.n_clusters in (None, case.n_clusters))
-    ]
-    findings = []
-    for metric in case.metrics:
-        values = [value for row in rows for value in row.values if value.metric == metric]
-        pairs = [(value.reported, value.ours.mean) for value in values]
-        pairs = [pair for pair in pairs if not any(map(math.isnan, pair))]
-        if len(pairs) < 2:
-            raise CannotTest(f"fewer than two methods have a value of {metric_label(metric)}")
-        tau = _tau(pairs, f"all methods have the same {metric_label(metric)}")
-        words = f"{metric_label(metric)} of {len(pairs)} methods: tau = {tau:.2f}"
-        findings.append((_of_tau(tau), words))
-    return together(findings)
-
-
 def trend(case: Case) -> Finding:
     """The metric of every method rises or falls with x: the claim holds from a Kendall's tau of 0.8 on.
 
@@ -415,7 +381,6 @@ CHECKS: Mapping[str, Check] = {
     "cannot_reach": Check(reaches, ("level",), needs=("level",)),
     "reaches": Check(reaches, ("level",), needs=("level",)),
     "spread": Check(spread_over_seeds, ("factor",), 2),
-    "same_order": Check(same_order, ("table",), 0, ("table",)),
     "levels_off": Check(levels_off),
     "smooth_beyond": Check(smooth_beyond, ("level", "factor"), needs=("level",)),
     "trend": Check(trend, _OF_TREND, needs=("x", "direction"), directions=("rises", "falls")),
@@ -423,8 +388,11 @@ CHECKS: Mapping[str, Check] = {
 """Every check, under the name that papers' files use for it."""
 
 
-def claim_problems(name: str, claim: ClaimSpec, tables: Mapping[str, TableSpec]) -> Iterator[str]:
-    """A line for everything that is wrong with a claim's keys, and with its options for the check that it names."""
+def claim_problems(name: str, claim: ClaimSpec, tables: Collection[str]) -> Iterator[str]:
+    """A line for everything that is wrong with a claim's keys, and with its options for the check that it names.
+
+    `tables` are the numbers of the paper's tables.
+    """
     key, check, given = f"claims.{name}", CHECKS.get(claim.check), claim.options
     yield from unknown(f"{key}.check", [claim.check], CHECKS)
     if check is None:
@@ -521,9 +489,8 @@ class _Pair:
         if source == "stated":
             return [case.number("level", 0.0)]
         if source == "reported":
-            table = case.material.tables[str(case.claim.options["table"])].number
             row = (case.dataset, *self.methods, case.n_clusters)
-            level = reported_level(match, table, case.material.reported, *row)
+            level = reported_level(match, str(case.claim.options["table"]), case.material.reported, *row)
             if level is None:
                 raise CannotTest(f"the paper reports no {metric_in_text(equal)} for these methods")
             return [level[1]]

@@ -87,12 +87,8 @@ def _places(claim: ClaimSpec, material: Material) -> Iterable[tuple[str, int | N
     cells, methods = material.cells[material.cells.sweep == claim.sweep], claim.methods
     mine = cells[cells.method.isin(methods)] if methods else cells
     datasets = claim.datasets or list(mine.dataset.unique())
-    if claim.check == "same_order" and not claim.datasets:
-        table = material.tables[str(claim.options["table"])]
-        datasets = list(material.reported.dataset[material.reported.table == table.number].unique())
     for dataset in datasets:
-        every_k = claim.check == "same_order" and not claim.n_clusters
-        if every_k or claim.options.get("x") == "n_clusters":
+        if claim.options.get("x") == "n_clusters":
             yield dataset, None
             continue
         # A claim that names values of K is checked at those that were run, or at all of them if none was. Any other
