@@ -44,7 +44,6 @@ def test_compare():
     assert found == "holds"
     assert "Own 100.0 ± 14.1, best 90.0" in numbers and "ratio 0.943, at most 1 asked" in numbers
     assert judge("compare", data, options={"factor": 0.9}) == "holds in part"  # only for its best start
-    assert judge("compare", data, options={"factor": 0.9, "agg": "best"}) == "holds"
     assert judge("compare", data, options={"factor": 0.8}) == "does not hold"
     assert judge("compare", data, methods=TURNED) == "does not hold"
     assert verdict("compare", data, methods=["own", "absent"]) == ("not tested", "absent is not in this run")

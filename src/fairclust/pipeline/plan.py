@@ -232,12 +232,9 @@ class Plan:
 
     def _claim(self, paper: str, spec: ClaimSpec) -> Needs:
         metrics = {*spec.metrics, *(v for v in spec.options.values() if isinstance(v, str))}
-        number = str(spec.options.get("table", ""))
-        tables = [table for table in self.specs[paper].tables.values() if table.number == number]
-        table_needs = joined(self._table(paper, table) for table in tables)
-        metrics = metrics.union(*table_needs.values())
-        needs = self._planned(paper, metrics, spec.sweep, spec.datasets, spec.methods, spec.n_clusters)
-        return needs | dict.fromkeys(table_needs, metrics)
+        # The further methods of a comparison may be on another data set.
+        datasets = [*spec.datasets, str(spec.options.get("other_dataset", ""))]
+        return self._planned(paper, metrics, spec.sweep, datasets, spec.methods, spec.n_clusters)
 
     @cache  # noqa: B019 - there is one object in a process
     def _reported(self, paper: str) -> list[dict[str, Any]]:

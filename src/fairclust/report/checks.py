@@ -370,7 +370,7 @@ def smooth_beyond(case: Case) -> Finding:
 
 
 _OF_COMPARE = (
-    *("agg", "factor", "margin", "direction", "other_dataset", "programs_on"),
+    *("factor", "margin", "direction", "other_dataset", "programs_on"),
     *("equal", "level_from", "level", "whole_range", "table", "order"),
 )
 _OF_TREND = ("x", "direction", "minus_lam", "sizes", "power")
@@ -402,7 +402,7 @@ def claim_problems(name: str, claim: ClaimSpec, tables: Collection[str]) -> Iter
     yield from unknown(f"{key}.options", given, (*check.options, *_COMMON_OPTIONS))
     choices: dict[str, Collection[str]] = {
         **{"equal": COLUMNS, "order": COLUMNS, "table": tables, "direction": check.directions},
-        **{"agg": ("mean", "best"), "level_from": ("reported", "both", "front", "stated")},
+        "level_from": ("reported", "both", "front", "stated"),
     }
     for option in choices.keys() & given.keys():
         yield from unknown(f"{key}.options.{option}", [str(given[option])], choices[option])
@@ -533,10 +533,7 @@ class _Pair:
             slack = (HAIR - 1) * abs(bound) if math.isfinite(bound) else 0.0
             return mine >= bound - slack if higher else mine <= bound + slack
 
-        if self.case.claim.options.get("agg", "mean") == "best":
-            verdict = HOLDS if ok(*best) else FAILS
-        else:
-            verdict = HOLDS if ok(first.mean, second.mean) else IN_PART if ok(*best) else FAILS
+        verdict = HOLDS if ok(first.mean, second.mean) else IN_PART if ok(*best) else FAILS
         words = [
             f"{self.case.name(method)} {spread_text(one.mean, one.sd, COLUMNS[metric].decimals, end)}"
             for method, one, end in zip(self.methods, (first, second), best, strict=True)
