@@ -17,7 +17,7 @@ from fairclust.messages import brief
 from fairclust.pipeline.columns import COLUMNS, column_of
 from fairclust.pipeline.grids import canonical_json
 from fairclust.pipeline.papers import MatchSpec
-from fairclust.report.render import joined, metric_in_text, plain
+from fairclust.report.render import joined, plain
 
 NOT_RUN = "not in this run"
 INSTANCE = ["dataset", "n_clusters"]
@@ -318,24 +318,6 @@ def reported_level(
 def half_unit(decimals: int) -> float:
     """Half a unit of the last digit of a number with this many printed decimals."""
     return 0.5 * 10.0**-decimals
-
-
-def describe(match: MatchSpec | None) -> str:
-    """A note for readers of a table: how a setting is chosen if the paper does not publish it."""
-    if match is None:
-        return "If a setting is not published, the one with the lowest mean objective is shown."
-    fairness = metric_in_text(match.fairness)
-    level = (
-        f"The level is the {fairness} that the paper reports, with a tolerance of {100 * LEVEL_SHARE:g} % "
-        "or half a unit of its last printed digit."
-    )
-    if match.order == "lam":
-        rule = f"the smallest lambda is shown whose mean {fairness} is within the level."
-        return f"If a setting is not published, {rule} {level}"
-    return (
-        f"If a setting is not published, the front of the method is read at the level of {fairness}: between the two "
-        f"settings on both sides of the level with the best mean {metric_in_text(match.order)}, start by start. {level}"
-    )
 
 
 def varied_params(settings: Iterable[str]) -> dict[str, dict[str, Any]]:

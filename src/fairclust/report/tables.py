@@ -29,7 +29,6 @@ from fairclust.report.render import (
     write_as,
 )
 from fairclust.report.rows import Row
-from fairclust.report.selection import describe
 from fairclust.report.verdicts import (
     AGREES,
     AS_PROGRAM,
@@ -84,7 +83,7 @@ def printed_table(spec: TableSpec, lines: pd.DataFrame, paper: str, names: Names
     Below it stand the rows that differ, with direction and cause.
     """
     rows = row_verdicts(lines)
-    notes = [LEGEND, describe(spec.match), *spec.remarks]
+    notes = [LEGEND, *spec.remarks]
     for row in rows[rows.verdict == DIFFERS].itertuples():
         method = method_text(names, row.method, row.lam)
         notes.append(f"≠ {names.dataset(row.dataset)}, {method}: {row.why.rstrip('.')}.")
