@@ -1,7 +1,7 @@
 """Tables as their papers print them: their rows, columns, headings and digits, with ours and a sign in each cell.
 
-What a table shows is read from the evidence, the lines of `tables.evidence_of`. Where the table is too wide, the
-reported values stand beneath ours instead of in brackets, and groups of columns stand below each other.
+What a table shows is read from the evidence, the lines of `tables.evidence_of`. Where the table is too wide, groups of
+columns stand below each other.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ PAGE = 200
 """So many characters fit on a page in LaTeX, in the smallest type that can be read."""
 OURS = "Methods of this project"
 LEGEND = (
-    "Values are means over the starts. In brackets or beneath stands what the paper prints. "
+    "Values are means over the starts. Beneath stands what the paper prints. "
     + ", ".join(f"{sign} {verdict}" for verdict, sign in SIGNS.items())
     + " (no value, a time of another machine, a value that chose the setting, or plain K-means has it, too)."
 )
@@ -189,8 +189,6 @@ class Printed:
     def _blocks(self, width: int, bold: Callable[[str], str]) -> list[tuple[list[int], Rows]]:
         """Blocks of columns that fit the width, with their rows; columns below one heading stay together."""
         whole = list(range(len(self.heads)))
-        if _width(rows := self._rows(whole, bold, beside=True)) <= min(width, 1.2 * WIDTH):
-            return [(whole, rows)]
         blocks: list[list[int]] = []
         for _, n in self._spans(whole, 0):
             group, whole = whole[:n], whole[n:]
@@ -205,7 +203,7 @@ class Printed:
             for columns, rows in made
         ]
 
-    def _rows(self, columns: Sequence[int], bold: Callable[[str], str], *, beside: bool = False) -> Rows:
+    def _rows(self, columns: Sequence[int], bold: Callable[[str], str]) -> Rows:
         """The rows of a block as texts, each with its kind: 'head', 'part', 'row' or 'beneath'."""
         lines = []
         for level in range(self.n_levels):
@@ -221,11 +219,8 @@ class Printed:
             for head, entries in rows:
                 ours = [entry.text(entry.ours, bold) + entry.sign for entry in entries]
                 reported = [entry.text(entry.reported, bold) for entry in entries]
-                if beside:
-                    pairs = zip(ours, reported, strict=True)
-                    ours = [f"{one} ({other})" if other else one for one, other in pairs]
                 lines.append(("row", [head, *ours]))
-                if not beside and any(reported):
+                if any(reported):
                     lines.append(("beneath", ["reported", *reported]))
         return lines
 
