@@ -30,7 +30,7 @@ def test_a_front_of_a_metric_that_should_be_high_is_read_between_settings():
         for cell in starts("own", [cost], lam=lam, balance=fair)
     )
     found = at_level(cells, 0.6, MatchSpec(fairness="balance", order="sse"))
-    assert found.setting == "between lam=1 and lam=2" and found.spread("sse").mean == pytest.approx(100)
+    assert found.setting == "between λ = 1 and λ = 2" and found.spread("sse").mean == pytest.approx(100)
 
 
 def test_levels_are_within_the_printed_digits(tmp_path):

@@ -266,7 +266,7 @@ def _evidence(caption: str, lines: pd.DataFrame, names: Names) -> Table:
         decimals = column.decimals if lacks else max(int(value.decimals), 0)
         # Values of other metrics than costs may have chosen the setting.
         best = Spread(low=value.low, high=value.high).best(value.metric) if column.is_cost else math.nan
-        setting = str(value.setting).replace("lam=", "λ=").replace("=", " = ")
+        setting = str(value.setting)
         if pd.notna(value.lam):
             setting = f"{setting} (printed: {plain(value.lam)})".strip()
         by_program = bool(value.program_runs)

@@ -265,7 +265,7 @@ def choose_printed(cells: pd.DataFrame, lam: float, params: Mapping[str, Any]) -
     asked = dict(params)
     if not math.isnan(lam):
         fitting, asked = fitting[fitting.lam == lam], {"lam": lam, **asked}
-    words = ", ".join(f"{name}={plain(value)}" for name, value in asked.items())
+    words = in_words(asked)
     if fitting.empty and len(cells):
         return Choice(fitting, f"not run with the published setting {words}")
     choice = choose(fitting)
@@ -330,7 +330,13 @@ def varied_params(settings: Iterable[str]) -> dict[str, dict[str, Any]]:
 
 def varied(params: str, settings: Iterable[str]) -> str:
     """The parameters of one of the settings that differ among them, in words."""
-    return ", ".join(f"{name}={plain(value)}" for name, value in varied_params(settings)[params].items())
+    return in_words(varied_params(settings)[params])
+
+
+def in_words(params: Mapping[str, Any]) -> str:
+    """Parameters for readers, lambda first."""
+    ordered = sorted(params.items(), key=lambda one: (one[0] != "lam", one[0]))
+    return ", ".join(f"{'λ' if name == 'lam' else name} = {plain(value)}" for name, value in ordered)
 
 
 def _first(values: pd.Series, direction: str) -> Any:
