@@ -258,7 +258,6 @@ class FigureSpec(Spec):
     table: str = ""
     """Number of a table whose reported values the figure shows."""
     sweep: str = Field(default="", description="Shows the fits of this sweep alone; '*': all fits.")
-    points: bool = Field(default=False, description="Whether it shows the points themselves, before scaling.")
 
     @model_validator(mode="after")
     def _has_its_axes(self) -> FigureSpec:

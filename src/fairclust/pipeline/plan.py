@@ -314,7 +314,7 @@ class Plan:
     def unscaled(self, paper: str, figure: str) -> list[str]:
         """Folders of the unscaled data sets whose points a figure shows."""
         spec = self.specs[paper].figures[figure]
-        return [f"{self.results}/data/unscaled/{name}" for name in spec.datasets if spec.points]
+        return [f"{self.results}/data/unscaled/{name}" for name in spec.datasets if spec.plot == "clusters"]
 
     def names(self, mentioned: Collection[Mapping[str, Any]] = ()) -> dict[str, Any]:
         """Titles, labels and looks of some data sets and methods; by default, of those of the run and its papers."""

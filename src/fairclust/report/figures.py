@@ -199,24 +199,18 @@ def draw_lines(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) -> 
     """Each of `y` against `x`, K or the number of rows, with a line for each method and lambda.
 
     A figure that names a lambda shows only this one, or else the largest below it. Otherwise a method has a line for
-    every lambda that ran with the most values of `x`. Fits that leave clusters empty are left out: their cost is that
-    of a smaller K. Of several settings at a lambda, the one with the lowest mean objective is used.
+    every lambda that ran with the most values of `x`. Fits that leave clusters empty are left out, as in claims: their
+    cost is that of a smaller K. Of several settings at a lambda, the one with the lowest mean objective is used.
     """
     x, y, limit = str(material.spec.x), panel.y, material.spec.lam
-    ok = _usable(panel.cells, x, y)
-    is_lost = ok.n_nonempty.astype(float) < ok.n_clusters
-    if is_lost.any():
-        lost = ok[is_lost].groupby(["lam", "n_clusters"]).size()
-        words = ", ".join(f"{n} at λ = {lam:g}, K = {k}" for (lam, k), n in lost.items())
-        sheet.note(f"left out because they leave clusters empty: {words}")
+    ok = _whole(material, sheet, panel, _usable(panel.cells, x, y))
     drawn = []
     for method in material.methods(ok):
         mine = ok[ok.method == method]
         if limit is not None:
             mine = pd.concat([_at_lam(cells, limit) for _, cells in mine.groupby(INSTANCE)])
         places = mine.groupby("lam", dropna=False)[x].transform("nunique")
-        shown = mine[(places == places.max()) & ~is_lost[mine.index]]
-        for place, (lam, fits) in enumerate(shown.groupby("lam", dropna=False)):
+        for place, (lam, fits) in enumerate(mine[places == places.max()].groupby("lam", dropna=False)):
             each = [cells for _, cells in fits.groupby(INSTANCE)]
             if any(cells.params.nunique() > 1 for cells in each):
                 sheet.note("if a method has several settings, the one with the lowest objective is shown")
