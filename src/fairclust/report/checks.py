@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from fairclust.messages import percent
-from fairclust.pipeline.columns import COLUMNS, TIMES
+from fairclust.pipeline.columns import COLUMNS
 from fairclust.pipeline.config import unknown
 from fairclust.pipeline.papers import ClaimSpec, MatchSpec
 from fairclust.report.material import Material
@@ -33,7 +33,6 @@ from fairclust.report.selection import (
     choose_printed,
     reported_level,
     settings_table,
-    where,
     whole_settings,
     within,
 )
@@ -108,40 +107,6 @@ class Case:
             raise CannotTest(f"no fit has a history of {', '.join(columns)} with two or more steps")
         return histories
 
-    def program_times(self) -> list[str]:
-        """The times that the paper reports and those of its published programs, as a text for each data set.
-
-        The option `programs_on` maps data sets to methods; the default is the own data set with the claim's methods.
-        Only times with the own K count, if there are any.
-        """
-        words = []
-        asked = self.claim.options.get("programs_on", {self.dataset: self.claim.methods})
-        for dataset, methods in asked.items():
-            times = []
-            for method in methods:
-                rows = self._rows(self.material.reported, dataset, method)
-                values = rows.value[rows.metric == "seconds"].dropna()
-                name = self.name(method)
-                if len(values):
-                    times.append(f"{name} {_seconds(values)} s as the paper reports")
-                if not self.material.programs.empty:
-                    runs = self._rows(self.material.programs.dropna(subset="seconds"), dataset, method)
-                    for program, seconds in runs.groupby("program", sort=False).seconds:
-                        times.append(f"{name} {_seconds(seconds)} s by the published program {program}")
-            words += [f"on {self.material.names.dataset(dataset)}: {', '.join(times)}"] if times else []
-        return words
-
-    def _rows(self, values: pd.DataFrame, dataset: str, method: str) -> pd.DataFrame:
-        rows = where(values, dataset=dataset, method=method)
-        same_k = where(rows, n_clusters=self.n_clusters)
-        return same_k if len(same_k) else rows
-
-
-def _seconds(values: pd.Series) -> str:
-    ends = (values.min(), values.max())
-    low, high = (f"{value:,.0f}" if value >= 100 else f"{value:.3g}" for value in ends)
-    return low if low == high else f"{low} to {high}"
-
 
 @dataclass(frozen=True)
 class Check:
@@ -175,7 +140,7 @@ def compare(case: Case) -> Finding:
     """Each metric of the first method is at most `factor` times (at least, if higher is better) that of every other.
 
     With `equal`, the methods are compared where they are equal in that metric, on fronts interpolated between settings.
-    Times of published programs and of the paper stand beside ours and are not judged. config/README.md has the options.
+    config/README.md has the options.
     """
     first, *rivals = case.claim.methods
     there = replace(case, dataset=str(case.claim.options.get("other_dataset", case.dataset)))
@@ -187,8 +152,7 @@ def compare(case: Case) -> Finding:
                 findings.append(pair.at_equal(metric))
             else:
                 findings.append(pair.compared([choose_best(cells, metric) for cells in pair.cells], metric))
-    is_of_times = any(metric in TIMES for metric in case.metrics)
-    return together(findings, case.program_times() if is_of_times else [])
+    return together(findings)
 
 
 def never_rises(case: Case) -> Finding:
@@ -370,7 +334,7 @@ def smooth_beyond(case: Case) -> Finding:
 
 
 _OF_COMPARE = (
-    *("factor", "margin", "direction", "other_dataset", "programs_on"),
+    *("factor", "margin", "direction", "other_dataset"),
     *("equal", "level_from", "level", "whole_range", "table", "order"),
 )
 _OF_TREND = ("x", "direction", "minus_lam", "sizes", "power")
@@ -604,10 +568,10 @@ def _of_booleans(ok: list[bool]) -> str:
     return HOLDS if all(ok) else IN_PART if any(ok) else FAILS
 
 
-def together(findings: Iterable[Finding], more: Iterable[str] = ()) -> Finding:
-    """Several findings as one, with more words."""
+def together(findings: Iterable[Finding]) -> Finding:
+    """Several findings as one."""
     verdicts, words = zip(*findings, strict=True)
-    return common_verdict(verdicts), "; ".join([*words, *more])
+    return common_verdict(verdicts), "; ".join(words)
 
 
 def common_verdict(verdicts: Iterable[str]) -> str:

@@ -56,8 +56,7 @@ def check_claim(claim: ClaimSpec, material: Material) -> pd.DataFrame:
 def make_claims(material: Material, claims: Mapping[str, ClaimSpec], stem: Path) -> None:
     """Check all claims of a paper and write them as CSV and Markdown beside `stem`.
 
-    The CSV has a line for each claim (with an empty data set) and one for each of its data sets. Claims on times show
-    the seconds of published programs.
+    The CSV has a line for each claim (with an empty data set) and one for each of its data sets.
     """
     parts, shown = [], []
     for name, claim in claims.items():
