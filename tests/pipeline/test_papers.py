@@ -41,7 +41,6 @@ CLAIM = {"text": "x", "check": "reaches"}
         ),
         ({"experiments": [RUN | {"settings": {"q": {}}}]}, "experiments.0.settings: there is no 'q'"),
         ({"tables": {"t": TABLE | {"ours": ["q"]}}}, "tables.t.ours: there is no 'q'"),
-        ({"tables": {"t": TABLE | {"stand_ins": {"far": ["q"]}}}}, "tables.t.stand_ins.far: there is no 'q'"),
         ({"tables": {"t": TABLE | {"title": None}}}, "tables.t.title: "),
         (
             {"tables": {"t": TABLE | {"reasons": [{"reason": "so", "knid": "x"}]}}},

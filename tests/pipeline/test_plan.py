@@ -173,12 +173,12 @@ def doe(folder, *, reported="1,a,2,vfc,kmedians_cost,5.0\n", more=None, **change
     products = {
         "reported": str(folder / "doe.csv"),
         "tables": {
-            "t": {"number": "1", "title": "T", "ours": ["kmeans"], "stand_ins": {"a": ["b"]}, "match": match}
+            "t": {"number": "1", "title": "T", "ours": ["kmeans"], "match": match}
         },
         "figures": {
             "front": {"plot": "front", "title": "F", "datasets": ["a"], "n_clusters": [5], "x": "dunn_index",
                       "y": ["delta"]},
-            "points": {"plot": "clusters", "title": "P", "datasets": ["b"], "methods": ["vfc"], "points": True},
+            "points": {"plot": "clusters", "title": "P", "datasets": ["b"], "methods": ["vfc"]},
             "dense": {"plot": "front", "title": "D", "datasets": ["b"], "x": "sse", "y": ["delta"],
                       "sweep": "fig"},
         },
@@ -202,8 +202,8 @@ def files(*names):
 def test_products_read_the_fits_that_they_show_and_no_others(tmp_path):
     plan = doe(tmp_path, more={"claims": {"c": CLAIM}})
     assert list(plan.fits) == ["a/vfc", "a/kmeans", "b/vfc", "b/kmeans", "b/vfc.fig"]
-    # The table needs its row and that of our method, on its data set and on the stand-in, with the K of the row.
-    assert plan.fits_shown("doe", "tables", "t") == files("a/vfc", "a/kmeans", "b/vfc", "b/kmeans")
+    # The table needs its row and that of our method, with the K of the row.
+    assert plan.fits_shown("doe", "tables", "t") == files("a/vfc", "a/kmeans")
     assert {one["n_clusters"] for one in plan.product("doe", "tables", "t")["asked"]} == {2}
     assert plan.fits_shown("doe", "figures", "front") == files("a/vfc", "a/kmeans")
     assert plan.fits_shown("doe", "figures", "points") == files("b/vfc")

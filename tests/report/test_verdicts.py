@@ -412,30 +412,24 @@ def test_times_are_never_judged(tmp_path):
     assert rival.values[1].ours.mean == 2.0
 
 
-def test_ours_and_stand_ins_have_no_verdict(tmp_path):
+def test_ours_have_no_verdict(tmp_path):
     values = reported(
         tmp_path, "1,town,10,7,own,sse,100.0,", "1,town,10,7,own,fairness_error,0.10,", "rival,sse,9.0"
     )
-    spec = table(**MATCHED, ours=["mine"], stand_ins={"town": ["village"]}, beside=["delta"])
+    spec = table(**MATCHED, ours=["mine"], beside=["delta"])
     cells = [
         *starts("own", [100.0] * 2, lam=7, fairness_error=0.1),
         *starts("mine", [90.0] * 2, lam=1, fairness_error=0.2),
         *starts("mine", [95.0] * 2, lam=2, fairness_error=0.104, delta=0.3),
-        *starts("own", [10.0] * 2, dataset="village", lam=1, fairness_error=0.2, k=4),
-        *starts("own", [11.0] * 2, dataset="village", lam=3, fairness_error=0.1, k=4),
     ]
     rows = {(row.dataset, row.method): row for row in judged(spec, values, cells)}
-    assert [row.role for row in rows.values()] == ["paper", "paper", "ours", "stand-in"]
-    mine, stand_in = rows["town", "mine"], rows["village", "own"]
+    assert [row.role for row in rows.values()] == ["paper", "paper", "ours"]
+    mine = rows["town", "mine"]
     # Our method has to be as fair as the paper's own method.
     assert (mine.choice.setting, mine.verdict) == ("between λ = 1 and λ = 2", "")
     assert mine.values[0].ours.mean == pytest.approx(95 - 5 / 96)
     assert mine.values[2].metric == "delta"
-    # The lambda that is printed for the original data set does not apply to other data.
-    assert stand_in.choice.setting == "between λ = 1 and λ = 3"
-    assert (stand_in.original, stand_in.n_clusters, stand_in.verdict) == ("town", 4, "")
     lines = evidence_of("paper", spec, rows.values())
-    assert lines[lines.role == "stand-in"].original.unique() == ["town"]
     lines = lines[(lines.role == "paper") & (lines.value_verdict != "")]
     assert set(lines.dataset) == {"town"} and set(lines.method) == {"own", "rival"}
     assert len(lines) == len(values)

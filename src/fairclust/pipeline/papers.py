@@ -222,8 +222,6 @@ class TableSpec(Spec):
     match: MatchSpec | None = None
     """How other settings are chosen; none: lowest objective."""
     ours: Methods = Field(default_factory=list, description="Methods of this project, in rows of their own.")
-    stand_ins: dict[str, Datasets] = Field(default_factory=dict)
-    """Data set of the paper to the data sets that replace it."""
     variants: Annotated[dict[str, Methods], names_of("methods")] = Field(default_factory=dict)
     """Method of the paper to other readings of it (start, iterate), in rows that do not count."""
     control: Annotated[str, names_of("methods")] = ""

@@ -217,13 +217,12 @@ class Plan:
         needs: Needs = {}
         for row in rows:
             ks = None if row["n_clusters"] is None else [row["n_clusters"]]
-            for dataset in (row["dataset"], *spec.stand_ins.get(row["dataset"], ())):
-                variants = spec.variants.get(row["method"], ())
-                for method in filter(None, (row["method"], *variants, *spec.ours, spec.control)):
-                    needs |= self._planned(paper, metrics, "", [dataset], [method], ks)
-                if row["method"] == "data":
-                    planned = self._planned(paper, metrics, "", [dataset], [], None)
-                    needs |= dict(itertools.islice(planned.items(), 1))
+            dataset, variants = row["dataset"], spec.variants.get(row["method"], ())
+            for method in filter(None, (row["method"], *variants, *spec.ours, spec.control)):
+                needs |= self._planned(paper, metrics, "", [dataset], [method], ks)
+            if row["method"] == "data":
+                planned = self._planned(paper, metrics, "", [dataset], [], None)
+                needs |= dict(itertools.islice(planned.items(), 1))
         return needs
 
     def _figure(self, paper: str, spec: FigureSpec) -> Needs:

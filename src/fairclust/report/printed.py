@@ -244,8 +244,7 @@ def _in_latex(text: str) -> str:
 def printed(spec: TableSpec, lines: pd.DataFrame, title: str, names: Names, notes: Sequence[str]) -> Printed:
     """A table of a paper as it is printed, from its lines of evidence.
 
-    Our methods stand in further columns or rows, wherever the paper has the methods, and data that stand in for others
-    stand below.
+    Our methods stand in further columns or rows, wherever the paper has the methods.
     """
     layout = spec.layout or _plain_layout(lines, names)
     levels = [{head: _keys(pick) for head, pick in level.items()} for level in layout.columns]
@@ -264,12 +263,9 @@ def printed(spec: TableSpec, lines: pd.DataFrame, title: str, names: Names, note
             ours.append((head, place))
         rows.append((OURS, ours))
     book = _book(lines, bold=layout.bold)
-    stand_ins = book[book.role == "stand-in"]
-    shown = [(*part, book.drop(stand_ins.index)) for part in rows]
-    shown += [(*part, stand_ins) for part in _stand_ins(rows, lines, names)]
     parts, n_reported = [], 0
-    for heading, picks, source in shown:
-        made = [(head, [_entry(source, {**row, **pick}) for _, pick in columns]) for head, row in picks]
+    for heading, picks in rows:
+        made = [(head, [_entry(book, {**row, **pick}) for _, pick in columns]) for head, row in picks]
         n_reported += sum(len(entry.reported) for _, entries in made for entry in entries)
         if heading == OURS:
             has_value = [
@@ -296,8 +292,7 @@ def _book(lines: pd.DataFrame, *, bold: bool) -> pd.DataFrame:
     """
     printed_digits = lines.decimals.astype(float).where(lines.reported.notna())
     # What the paper does not print gets the digits that it has on the same data, or else anywhere.
-    data = lines.original.where(lines.original != "", lines.dataset)
-    on_data = printed_digits.groupby([data, lines.metric]).transform("max")
+    on_data = printed_digits.groupby([lines.dataset, lines.metric]).transform("max")
     anywhere = printed_digits.groupby(lines.metric).transform("max")
     own = lines.metric.map(lambda name: column_of(name).decimals)
     usual = on_data.fillna(anywhere).fillna(own)
@@ -352,26 +347,6 @@ def _parts(layout: LayoutSpec) -> Iterator[tuple[str, dict[str, PickSpec]]]:
             yield "", {head: pick for head, pick in items if isinstance(pick, PickSpec)}
         else:
             yield from ((head, picks) for head, picks in items if isinstance(picks, dict))
-
-
-def _stand_ins(
-    parts: Sequence[tuple[str, list[tuple[str, Pick]]]], lines: pd.DataFrame, names: Names
-) -> Iterator[tuple[str, list[tuple[str, Pick]]]]:
-    """The rows of a table again, for each data set that stands in for one of it."""
-    pairs = lines[lines.role == "stand-in"][["original", "dataset", "n_clusters"]].drop_duplicates()
-    for original, dataset, k in pairs.itertuples(index=False):
-        place: Pick = {"dataset": dataset, "n_clusters": k}
-        of_data = [
-            (head, pick) for _, rows in parts for head, pick in rows if pick.get("dataset") == original
-        ]
-        title, replaced = names.dataset(dataset), names.dataset(original)
-        if replaced.partition(" (")[0] not in title:
-            title = f"{title} (stands in for {replaced})"
-        if len(of_data) == 1:
-            yield title, [(f"K = {k}", {**of_data[0][1], **place})]
-        else:
-            of_data = of_data or [row for _, of_part in parts for row in of_part]
-            yield title, [(head, {**pick, **place}) for head, pick in of_data]
 
 
 def _plain_layout(lines: pd.DataFrame, names: Names) -> LayoutSpec:

@@ -41,7 +41,7 @@ from fairclust.report.verdicts import (
 )
 
 EVIDENCE_COLUMNS = [
-    *("paper", "table", "role", "dataset", "original", "n_clusters", "lam", "method", "metric"),
+    *("paper", "table", "role", "dataset", "n_clusters", "lam", "method", "metric"),
     *("reported", "decimals", "mean", "sd", "low", "high", "seeds", "seeds_asked", "setting", "kind"),
     *("program", "program_kind", "program_setting", "program_mean", "program_low", "program_high"),
     *("program_runs", "value_verdict", "verdict", "direction", "cause", "why", "note"),

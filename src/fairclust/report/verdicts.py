@@ -74,10 +74,10 @@ _ALL_DIGITS = 12
 def table_rows(
     spec: TableSpec, reported: pd.DataFrame, cells: pd.DataFrame, programs: pd.DataFrame | None = None
 ) -> list[Row]:
-    """All rows of a table: the rows of the paper with verdicts, and those of our methods and stand-ins without.
+    """All rows of a table: the rows of the paper with verdicts, and those of our methods without.
 
-    They are in the paper's order of data sets. The variants of a row follow it. The rows of our methods and of
-    stand-ins follow those of each data set.
+    They are in the paper's order of data sets. The variants of a row follow it. The rows of our methods follow those of
+    each data set.
     """
     table: list[Row] = []
     for part in table_parts(spec, reported, cells, programs):
