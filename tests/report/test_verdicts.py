@@ -209,12 +209,12 @@ def test_lost_solutions_are_noted(tmp_path):
 
 def test_impossible_values(tmp_path):
     values = reported(tmp_path, "own,sse,758.4", "own,balance,0.30")
-    reason = {"method": "own", "metric": "sse", "kind": "impossible"}
+    reason = {"method": "own", "kind": "not_comparable"}
     reason |= {"reason": "400 rows", "evidence": "run me"}
     spec = table(**PRINTED, reasons=[reason])
     row = only(judged(spec, values, starts("own", [758.4] * 2, balance=0.3)))
     assert row.verdict == NOT_COMPARABLE
-    assert why(row) == "a reported value cannot be what its column says: 400 rows (evidence: run me)"
+    assert why(row) == "not judged here: 400 rows (evidence: run me)"
     # The verdict is the same whether or not the row was run.
     assert why(only(judged(spec, values, starts("own", [1.0], dataset="city")))) == why(row)
 

@@ -154,11 +154,8 @@ class ReasonSpec(Spec):
     dataset: Annotated[str, names_of("datasets", Any_)] = Any_
     method: Annotated[str, names_of("methods", Any_, "data")] = Any_
     metric: str = Any_
-    kind: Literal["deviation", "not_comparable", "impossible"] = Field(
-        default="deviation",
-        description="deviation: explains a difference; not_comparable: the value is not judged; "
-        "impossible: the reported value cannot be what its column says, so the whole row is not judged.",
-    )
+    kind: Literal["deviation", "not_comparable"] = "deviation"
+    """deviation: explains a difference; not_comparable: the value is not judged."""
     reason: str = Field(min_length=1)
     evidence: str | None = Field(default=None, description="Command that prints the numbers.")
     shown_by: Literal["paper", "program", "labels", "command", ""] = Field(
