@@ -130,7 +130,7 @@ def test_a_wide_table_is_cut_into_blocks_of_a_hundred_characters(tmp_path):
     assert ["reported", *["0.5"] * 8] in rows_in(text)
     narrow = {**layout, "columns": [layout["columns"][0], dict(list(by_method.items())[:2])]}
     text = made(tmp_path, {"layout": narrow, "settings": {name: {} for name in methods}}, values, cells)
-    assert max(map(len, text.partition("\n- ")[0].splitlines())) <= 100 and "0.5✓ (0.5)" in text
+    assert max(map(len, text.partition("\n- ")[0].splitlines())) <= 100
 
 
 def test_a_layout_that_does_not_tell_values_apart_is_refused(values, cells, tmp_path):

@@ -136,12 +136,11 @@ def _widen(axes: Axes) -> None:
 def _whole(material: FigureData, sheet: Sheet, panel: Panel, cells: pd.DataFrame) -> pd.DataFrame:
     """The `whole_settings`, as in claims, with a note on the others."""
     kept = whole_settings(cells)
-    for method, settings in cells.groupby("method").params:
-        lost = settings.nunique() - kept.params[kept.method == method].nunique()
-        if lost:
+    numbers = (settings.drop_duplicates(SETTING).groupby("method").size() for settings in (cells, kept))
+    for method, (n, n_kept) in pd.concat(numbers, axis=1).fillna(0).astype(int).iterrows():
+        if n_kept < n:
             name = material.names.method(str(method))
-            detail = f"{lost} of {settings.nunique()}"
-            sheet.note(f"settings of {name} that leave clusters empty", panel, detail)
+            sheet.note(f"settings of {name} that leave clusters empty", panel, f"{n - n_kept} of {n}")
     return kept
 
 
@@ -203,14 +202,16 @@ def draw_lines(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) -> 
     cost is that of a smaller K. Of several settings at a lambda, the one with the lowest mean objective is used.
     """
     x, y, limit = str(material.spec.x), panel.y, material.spec.lam
-    ok = _whole(material, sheet, panel, _usable(panel.cells, x, y))
+    ok = _usable(panel.cells, x, y)
+    whole = _whole(material, sheet, panel, ok).index
     drawn = []
     for method in material.methods(ok):
         mine = ok[ok.method == method]
         if limit is not None:
             mine = pd.concat([_at_lam(cells, limit) for _, cells in mine.groupby(INSTANCE)])
         places = mine.groupby("lam", dropna=False)[x].transform("nunique")
-        for place, (lam, fits) in enumerate(mine[places == places.max()].groupby("lam", dropna=False)):
+        shown = mine[(places == places.max()) & mine.index.isin(whole)]
+        for place, (lam, fits) in enumerate(shown.groupby("lam", dropna=False)):
             each = [cells for _, cells in fits.groupby(INSTANCE)]
             if any(cells.params.nunique() > 1 for cells in each):
                 sheet.note("if a method has several settings, the one with the lowest objective is shown")
