@@ -25,7 +25,8 @@ def with_paper(**changes):
     return small_config(run={"papers": ["doe"]}, papers={"doe": small_paper(**changes)})
 
 
-TABLE = {"number": "1", "title": "T"}
+LAYOUT = {"rows": {"All": {}}, "columns": [{"Cost": {"metric": "sse"}}]}
+TABLE = {"number": "1", "title": "T", "layout": LAYOUT}
 FRONT = {"plot": "front", "title": "F"}
 CLAIM = {"text": "x", "check": "reaches"}
 

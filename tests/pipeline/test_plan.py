@@ -172,10 +172,11 @@ def doe(
     match = {"fairness": "balance", "order": "lam"}
     experiment = {"datasets": ["a", "b"], "methods": ["vfc", "kmeans"], "n_clusters": [2, 5], "seeds": 2}
     dense = {"datasets": ["b"], "methods": ["vfc"], "n_clusters": [5], "seeds": 1, "sweep": "fig"}
+    layout = {"rows": {"All": {}}, "columns": [{"Cost": {"metric": "sse"}}]}
     products = {
         "reported": str(folder / "doe.csv"),
         "tables": {
-            "t": {"number": "1", "title": "T", "ours": ["kmeans"], "match": match}
+            "t": {"number": "1", "title": "T", "layout": layout, "ours": ["kmeans"], "match": match}
         },
         "figures": {
             "front": {"plot": "front", "title": "F", "datasets": ["a"], "n_clusters": [5], "x": "dunn_index",

@@ -17,12 +17,21 @@ NAMES = Names(
     order=["own", "rival", "plain", "mine"],
 )
 
+LAYOUT = {
+    "rows": {"Town": {"dataset": "town"}, "City": {"dataset": "city"}},
+    "columns": [
+        {"SSE": {"metric": "sse"}, "Fairness error": {"metric": "fairness_error"}},
+        {"Own": {"method": "own"}, "Rival": {"method": "rival"}},
+    ],
+}
 HEAD = "table,dataset,n_clusters,lam,method,metric,value,note"
 
 
 def table(**more):
     """Return Table 1 of the paper, whose own method is called `own`."""
-    return TableSpec.model_validate({"number": "1", "title": "A table", "own": "own", **more})
+    return TableSpec.model_validate(
+        {"number": "1", "title": "A table", "own": "own", "layout": LAYOUT, **more}
+    )
 
 
 def reported(folder, *lines, lam=""):

@@ -210,8 +210,7 @@ class TableSpec(Spec):
 
     number: str = Field(description="The table's number: column `table` of the CSV of reported values.")
     title: str
-    layout: LayoutSpec | None = None
-    """How the paper prints the table; none: a row for each method and data set, a column for each metric."""
+    layout: LayoutSpec = Field(description="How the paper prints the table.")
     own: Annotated[str, names_of("methods")] = ""
     """The paper's own method: relative times are in units of its time."""
     settings: Annotated[dict[str, dict[str, Plain]], names_of("methods")] = Field(default_factory=dict)

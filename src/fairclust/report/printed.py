@@ -27,8 +27,6 @@ from fairclust.report.render import (
     escape_latex,
     escape_markdown,
     fixed,
-    method_text,
-    metric_label,
 )
 from fairclust.report.selection import where
 from fairclust.report.verdicts import AGREES, AS_PROGRAM, DIFFERS, NOT_COMPARABLE, SIGNS
@@ -246,7 +244,7 @@ def printed(spec: TableSpec, lines: pd.DataFrame, title: str, names: Names, note
 
     Our methods stand in further columns or rows, wherever the paper has the methods.
     """
-    layout = spec.layout or _plain_layout(lines, names)
+    layout = spec.layout
     levels = [{head: _keys(pick) for head, pick in level.items()} for level in layout.columns]
     rows = [(part, [(head, _keys(pick)) for head, pick in source.items()]) for part, source in _parts(layout)]
     columns, mine = list(_combined(levels)), lines[lines.role == "ours"]
@@ -347,19 +345,3 @@ def _parts(layout: LayoutSpec) -> Iterator[tuple[str, dict[str, PickSpec]]]:
             yield "", {head: pick for head, pick in items if isinstance(pick, PickSpec)}
         else:
             yield from ((head, picks) for head, picks in items if isinstance(picks, dict))
-
-
-def _plain_layout(lines: pd.DataFrame, names: Names) -> LayoutSpec:
-    """A part for each data set and K, a row for each method and printed lambda, and a column for each metric."""
-    paper = lines[lines.role == "paper"]
-    several = paper.groupby("dataset").n_clusters.nunique(dropna=False).gt(1)
-    rows: dict[str, dict[str, PickSpec]] = {}
-    for row in paper[["dataset", "n_clusters", "method", "lam"]].drop_duplicates().itertuples(index=False):
-        k = "" if not several[row.dataset] or pd.isna(row.n_clusters) else f", K = {row.n_clusters}"
-        head = method_text(names, row.method, row.lam)
-        fields = {"dataset": row.dataset, "method": row.method, "lam": row.lam}
-        fields |= {} if pd.isna(row.n_clusters) else {"n_clusters": row.n_clusters}
-        rows.setdefault(f"{names.dataset(row.dataset)}{k}", {})[head] = PickSpec.model_construct(**fields)
-    asked = paper[paper.value_verdict != ""]
-    columns = {metric_label(name): PickSpec(metric=[name]) for name in dict.fromkeys(asked.metric)}
-    return LayoutSpec.model_construct(corner="", rows=rows, columns=[columns], bold=False)
