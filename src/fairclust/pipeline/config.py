@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import posixpath
 import sys
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
@@ -351,9 +351,16 @@ def _known_fields(location: list[Any]) -> list[str]:
     for step in location[:-1]:
         # A name in a mapping or a position in a list leads to no other model.
         type_ = {info.alias or name: info.annotation for name, info in model.model_fields.items()}.get(step)
-        parts = (part for part in (type_, *get_args(type_)) if isinstance(part, type))
-        model = next((part for part in parts if issubclass(part, BaseModel)), model)
+        model = next(_models_in(type_), model)
     return [info.alias or name for name, info in model.model_fields.items()]
+
+
+def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
+    """The models that an annotation names, also as values of mappings and members of unions."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for part in get_args(annotation):
+        yield from _models_in(part)
 
 
 def json_schema() -> str:
