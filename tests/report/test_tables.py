@@ -4,6 +4,7 @@ from a_paper import NAMES, reported, table
 from frames import frame, starts
 
 from fairclust.pipeline.papers import TableSpec
+from fairclust.pipeline.plan import plain
 from fairclust.pipeline.reported import load_reported
 from fairclust.report.material import Material
 from fairclust.report.printed import printed
@@ -45,8 +46,8 @@ SPEC = {
 
 
 def made(folder, spec, values, cells):
-    # A job gets the specification as plain data, in which defaults are written out.
-    spec = TableSpec.model_validate(table(**spec).model_dump(mode="json"))
+    # A job gets the specification as plain data.
+    spec = TableSpec.model_validate(plain(table(**spec)))
     material = Material(values, cells, pd.DataFrame(), NAMES, paper="paper", title="P & Q")
     make_table(material, spec, folder / "t")
     return (folder / "t.md").read_text()

@@ -245,8 +245,8 @@ def printed(spec: TableSpec, lines: pd.DataFrame, title: str, names: Names, note
     Our methods stand in further columns or rows, wherever the paper has the methods.
     """
     layout = spec.layout
-    levels = [{head: _keys(pick) for head, pick in level.items()} for level in layout.columns]
-    rows = [(part, [(head, _keys(pick)) for head, pick in source.items()]) for part, source in _parts(layout)]
+    levels = list(map(_picks, layout.columns))
+    rows = [(part, list(_picks(headings).items())) for part, headings in _parts(layout)]
     columns, mine = list(_combined(levels)), lines[lines.role == "ours"]
     others = [level for level in levels if not any("method" in pick for pick in level.values())]
     if len(others) < len(levels):
@@ -330,12 +330,9 @@ def _entry(lines: pd.DataFrame, pick: Pick) -> Entry:
     return entry
 
 
-def _keys(pick: PickSpec) -> Pick:
-    """What a heading states, without defaults."""
-    fields = PickSpec.model_fields
-    return {
-        name: value for name, value in pick if value != fields[name].get_default(call_default_factory=True)
-    }
+def _picks(headings: Mapping[str, PickSpec]) -> dict[str, Pick]:
+    """What headings state, without defaults."""
+    return {head: pick.model_dump(exclude_unset=True) for head, pick in headings.items()}
 
 
 def _parts(layout: LayoutSpec) -> Iterator[tuple[str, dict[str, PickSpec]]]:
