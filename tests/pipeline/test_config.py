@@ -47,9 +47,9 @@ def changed(path, value):
             ("papers.doe", small_paper(**{of: {"../../x": {}}}), f".{of}.*../../x")
             for of in ("tables", "figures")
         ),
-        ("score.metrics", ["dun_index"], ": there is no metric 'dun_index'; did you mean 'dunn_"),
+        ("score.metrics", ["dun_index"], ": there is no 'dun_index'; did you mean 'dunn_"),
         ("report.formats", ["pgn"], ".0: .*'png'.*found 'pgn'"),
-        ("report.fronts", ["balanse"], ": there is no metric 'balanse'; did you mean 'balance'"),
+        ("report.fronts", ["balanse"], ": there is no 'balanse'; did you mean 'balance'"),
         *(
             ("results", place, ": .* cannot be the folder of results")
             for place in ("a\0b", "a{b}c", "~/r", ".")

@@ -99,12 +99,13 @@ def test_one_change_anywhere(place, how, value):
 
 
 def is_checked(place):
-    """Whether only certain keys are valid here. Columns, groups and unused entries can have any name."""
+    """Whether only certain keys are valid here. Columns, groups, headings and unused entries can have any name."""
     sections = {"sources", "datasets", "methods", "papers"}
     entry = len(place) == 2 and place[0] in sections
     named = len(place) == 4 and place[2] in {"tables", "figures", "claims"}
+    heading = place[-2:-1] == ("rows",) or place[-3:-2] == ("columns",)
     free = {"drop_rows", "groups", "settings", "mirror", "options", "only"} & set(place[:-1])
-    return isinstance(place[-1], str) and len(place[-1]) > 3 and not (entry or named or free)
+    return isinstance(place[-1], str) and len(place[-1]) > 3 and not (entry or named or heading or free)
 
 
 CHECKED = list(filter(is_checked, PLACES))

@@ -164,21 +164,24 @@ def test_a_large_plan_is_made_without_listing_its_fits(monkeypatch):
 CLAIM = {"text": "x", "check": "reaches", "datasets": ["b"], "methods": ["vfc"], "metrics": ["dunn_index"]}
 
 
-def doe(folder, *, reported="1,a,2,vfc,kmedians_cost,5.0\n", more=None, **changes):
+def doe(
+    folder, *, reported="1,a,2,vfc,kmedians_cost,5.0\n1,b,2,vfc,kmedians_cost,5.0\n", more=None, **changes
+):
     """Return the plan of two data sets, two methods, and a paper with a table and two figures."""
     (folder / "doe.csv").write_text("table,dataset,n_clusters,method,metric,value\n" + reported)
     match = {"fairness": "balance", "order": "lam"}
     experiment = {"datasets": ["a", "b"], "methods": ["vfc", "kmeans"], "n_clusters": [2, 5], "seeds": 2}
     dense = {"datasets": ["b"], "methods": ["vfc"], "n_clusters": [5], "seeds": 1, "sweep": "fig"}
+    layout = {"rows": {"All": {}}, "columns": [{"Cost": {"metric": "sse"}}]}
     products = {
         "reported": str(folder / "doe.csv"),
         "tables": {
-            "t": {"number": "1", "title": "T", "ours": ["kmeans"], "stand_ins": {"a": ["b"]}, "match": match}
+            "t": {"number": "1", "title": "T", "layout": layout, "ours": ["kmeans"], "match": match}
         },
         "figures": {
             "front": {"plot": "front", "title": "F", "datasets": ["a"], "n_clusters": [5], "x": "dunn_index",
                       "y": ["delta"]},
-            "points": {"plot": "clusters", "title": "P", "datasets": ["b"], "methods": ["vfc"], "points": True},
+            "points": {"plot": "clusters", "title": "P", "datasets": ["b"], "methods": ["vfc"]},
             "dense": {"plot": "front", "title": "D", "datasets": ["b"], "x": "sse", "y": ["delta"],
                       "sweep": "fig"},
         },
@@ -202,7 +205,7 @@ def files(*names):
 def test_products_read_the_fits_that_they_show_and_no_others(tmp_path):
     plan = doe(tmp_path, more={"claims": {"c": CLAIM}})
     assert list(plan.fits) == ["a/vfc", "a/kmeans", "b/vfc", "b/kmeans", "b/vfc.fig"]
-    # The table needs its row and that of our method, on its data set and on the stand-in, with the K of the row.
+    # The table needs its rows and those of our method, with the K of the rows.
     assert plan.fits_shown("doe", "tables", "t") == files("a/vfc", "a/kmeans", "b/vfc", "b/kmeans")
     assert {one["n_clusters"] for one in plan.product("doe", "tables", "t")["asked"]} == {2}
     assert plan.fits_shown("doe", "figures", "front") == files("a/vfc", "a/kmeans")
@@ -210,9 +213,9 @@ def test_products_read_the_fits_that_they_show_and_no_others(tmp_path):
     assert plan.fits_shown("doe", "figures", "dense") == files("b/vfc.fig")
     assert plan.unscaled("doe", "points") == ["results/data/unscaled/b"] and not plan.unscaled("doe", "front")
     assert plan.fits_shown("doe", "claims") == files("b/vfc")
-    # A claim about a table needs the fits of the table, too.
-    of_table = doe(tmp_path, more={"claims": {"c": {**CLAIM, "options": {"table": "t"}}}})
-    assert of_table.fits_shown("doe", "claims") == files("a/vfc", "a/kmeans", "b/vfc", "b/kmeans")
+    # A comparison with another data set needs the fits there, too.
+    other = doe(tmp_path, more={"claims": {"c": {**CLAIM, "options": {"other_dataset": "a"}}}})
+    assert other.fits_shown("doe", "claims") == files("a/vfc", "b/vfc")
     assert set(plan.fit_files()) < set(plan.targets())
     own = plan.files("tables", "figures", "claims", papers=["doe"])
     assert "results/tables/doe/claims.csv" in own and set(own) < set(plan.targets())
@@ -225,7 +228,7 @@ def test_products_read_the_fits_that_they_show_and_no_others(tmp_path):
 @pytest.mark.parametrize(
     "reported, needs",
     [
-        ("1,a,,vfc,sse,5.0\n", {("a", 2), ("a", 5), ("b", 2), ("b", 5)}),
+        ("1,a,,vfc,sse,5.0\n", {("a", 2), ("a", 5)}),
         ("1,far,2,vfc,sse,5.0\n", None),
     ],
 )

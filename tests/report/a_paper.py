@@ -17,12 +17,21 @@ NAMES = Names(
     order=["own", "rival", "plain", "mine"],
 )
 
+LAYOUT = {
+    "rows": {"Town": {"dataset": "town"}, "City": {"dataset": "city"}},
+    "columns": [
+        {"SSE": {"metric": "sse"}, "Fairness error": {"metric": "fairness_error"}},
+        {"Own": {"method": "own"}, "Rival": {"method": "rival"}},
+    ],
+}
 HEAD = "table,dataset,n_clusters,lam,method,metric,value,note"
 
 
 def table(**more):
     """Return Table 1 of the paper, whose own method is called `own`."""
-    return TableSpec.model_validate({"number": "1", "title": "A table", "own": "own", **more})
+    return TableSpec.model_validate(
+        {"number": "1", "title": "A table", "own": "own", "layout": LAYOUT, **more}
+    )
 
 
 def reported(folder, *lines, lam=""):
@@ -45,9 +54,7 @@ def programs(*lines, kind="program"):
     )  # fmt: skip
 
 
-def material(*cells, values=NO_VALUES, steps=(), tables=None, **more):
+def material(*cells, values=NO_VALUES, steps=(), **more):
     """Return what tables, figures and claims are made of, from several groups of cells."""
     history = pd.DataFrame(steps, columns=["key", "step", "objective"])
-    return Material(
-        tables or {}, values, frame([one for some in cells for one in some]), history, NAMES, **more
-    )
+    return Material(values, frame([one for some in cells for one in some]), history, NAMES, **more)

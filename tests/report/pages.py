@@ -38,13 +38,27 @@ PROVENANCE = {
 }
 RUN = {"experiments": [{"datasets": ["adult"], "methods": ["kmeans"]}]}
 FRONT = {"plot": "front", "datasets": ["adult"], "x": "sse", "y": ["balance"]}
+LAYOUT = {
+    "rows": {
+        "Adult": {"VFC": {"dataset": "adult", "method": "vfc_kmeans"}},
+        "Bank <J=3> & co": {"Bera": {"dataset": "bank_3", "method": "bera"}},
+    },
+    "columns": [{"SSE": {"metric": "sse"}, "Fairness error": {"metric": "fairness_error"}}],
+}
 PAPERS = {
     "vfc": PaperSpec(
         **RUN,
         short_name="VFC",
         citation="Ziko et al.",
         year=2021,
-        tables={"table3": {"number": "3", "title": "Fair K-means", "remarks": ["A remark on `lam`."]}},
+        tables={
+            "table3": {
+                "number": "3",
+                "title": "Fair K-means",
+                "remarks": ["A remark on `lam`."],
+                "layout": LAYOUT,
+            }
+        },
         figures={name: {**FRONT, "title": f"Picture {name}"} for name in ("fig2", "empty", "lost")},
     ),
     "other": PaperSpec(**RUN, short_name="Other", citation="Nobody", year=2000),

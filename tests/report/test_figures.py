@@ -35,7 +35,7 @@ def spec(plot, **more):
 
 
 def material_of(cells, steps=NO_STEPS, names=NAMES):
-    return Material({}, NO_VALUES, cells, steps, names)
+    return Material(NO_VALUES, cells, steps, names)
 
 
 def sheet(plot, cells, *, steps=NO_STEPS, reported=NO_VALUES, planes=None, **more):
@@ -256,7 +256,7 @@ def test_lines_over_k_are_those_of_each_lambda(cells):
     some = cells.assign(n_nonempty=cells.n_clusters.where(~lost, 1))
     found = sheet("lines", some, methods=["vfc_kmeans"], y=["sse"])
     assert list(found.panels[0].lines[2].get_xdata()) == [3]
-    assert "left out because they leave clusters empty: 3 at λ = 20, K = 5" in words(found)
+    assert "settings of VFC that leave clusters empty: 1 of 6" in words(found)
 
 
 def test_steps_are_those_of_the_lambda_asked_for(cells, steps):
@@ -289,7 +289,7 @@ def test_points_are_drawn_from_stored_labels(tmp_path):
     balanced = settings(*GRID).assign(path=str(path))
     chosen = balanced[balanced.sse == 515.0].key.iloc[0]
     given = {
-        "datasets": ["ds577"], "planes": {"ds577": tmp_path / "plane"}, "points": True, "table": "IV",
+        "datasets": ["ds577"], "planes": {"ds577": tmp_path / "plane"}, "table": "IV",
         "reported": REPORTED, "y": ["fairness_ratio", "sse"],
     }  # fmt: skip
     record = {"key": chosen, "n_rows": 60, "status": "ok", "params": {}}

@@ -72,7 +72,7 @@ def test_the_scoreboard_is_written(files, tmp_path):
     counts = "3 agree, 0 agree with the program, 0 differ, 2 not comparable"
     assert f"- Paper: 5 rows, {counts}, 1 of 1 claims that hold, 0 that hold in part." in head
     (own,) = [line for line in rest.splitlines() if line.startswith("| Paper | 1 | Town | 10 | Own, λ = 4 |")]
-    assert "| lam=4 | 3 | agrees | the mean over the starts has every reported value |" in own
+    assert "| λ = 4 | 3 | agrees | the mean over the starts has every reported value |" in own
     (rival,) = [line for line in rest.splitlines() if "| Rival |" in line]
     assert "| agrees | as fair as reported, and at a lower cost: the cause is unknown |" in rival
 

@@ -16,11 +16,11 @@ def test_the_cheapest_that_is_fair_enough():
         for rho, lam, ratio, sse in grid
     )
     choice = choose(cells, 0.8, BY_COST)
-    assert (choice.spread("sse").mean, choice.setting) == (515.0, "lam=9, rho=1,800")
+    assert (choice.spread("sse").mean, choice.setting) == (515.0, "λ = 9, rho = 1,800")
     # The smallest lambda has three settings, of which the one with the lowest objective is chosen.
     assert choose(cells, 0.6, MatchSpec(fairness="fairness_ratio")).spread("sse").mean == 480.0
     assert choose_best(cells, "fairness_ratio").spread("sse").mean == 530.0
-    assert choose_best(cells, "sse").setting == "lam=1, rho=500"
+    assert choose_best(cells, "sse").setting == "λ = 1, rho = 500"
 
 
 def test_a_front_of_a_metric_that_should_be_high_is_read_between_settings():
@@ -30,7 +30,7 @@ def test_a_front_of_a_metric_that_should_be_high_is_read_between_settings():
         for cell in starts("own", [cost], lam=lam, balance=fair)
     )
     found = at_level(cells, 0.6, MatchSpec(fairness="balance", order="sse"))
-    assert found.setting == "between lam=1 and lam=2" and found.spread("sse").mean == pytest.approx(100)
+    assert found.setting == "between λ = 1 and λ = 2" and found.spread("sse").mean == pytest.approx(100)
 
 
 def test_levels_are_within_the_printed_digits(tmp_path):

@@ -1,7 +1,6 @@
 """Runs of one project, one after the other: after each change exactly the jobs run that it concerns."""
 
 import json
-import re
 import shutil
 from types import SimpleNamespace
 
@@ -30,7 +29,7 @@ def fitted(project, before):
 
 
 def change(project, name):
-    """Make one change, of which the dry run and the run are looked at."""
+    """Make one change, after which the run is looked at."""
     methods = project.config["methods"]
     if name == "comment and unused method":
         text = (project.folder / "my_methods/stripes.py").read_text()
@@ -72,8 +71,6 @@ EXPECTED = {
     "scaling": ({fit for fit in STRIPES | RANDOM if fit[0] == "people"}, OF_PEOPLE | OF_FITS),
     "deleted outputs": (set(), {"fits/blobs/random.parquet"} | FRONTS | OF_FITS),
 }
-# Before these changes, a dry run is asked.
-DRY = ["lambda", "metric", "scaling"]
 
 
 @pytest.fixture(scope="module")
@@ -90,7 +87,7 @@ def life(tmp_path_factory):
     for name in EXPECTED:
         change(project, name)
         before, cells = made_at(project), project.cells()
-        step = SimpleNamespace(dry=project.run("-n") if name in DRY else "", output=project.run())
+        step = SimpleNamespace(output=project.run())
         step.fitted = fitted(project, cells)
         step.made = {path for path, at in made_at(project).items() if before.get(path) != at}
         seen.steps[name] = step
@@ -118,26 +115,13 @@ def test_after_a_change_exactly_its_own_jobs_run_and_only_new_fits_are_made(life
         assert "Nothing to be done" in step.output
 
 
-@pytest.mark.parametrize("name", DRY)
-def test_a_dry_run_is_short_and_says_how_many_fits_will_be_made(life, name):
-    fits, files = EXPECTED[name]
-    said = re.search(
-        r"^(\d+) fits? to make in (\d+) jobs?: roughly .* on 2 cores", life.steps[name].dry, re.M
-    )
-    jobs = sum(name.startswith("fits/") for name in files)
-    assert (int(said[1]), int(said[2])) == (len(fits), jobs)
-    assert len(life.steps[name].dry.splitlines()) <= 60
-
-
-def test_each_of_several_sensitive_columns_counts_and_is_shown(life):
+def test_each_of_several_sensitive_columns_counts(life):
     scores = pd.read_parquet(life.project.results / "scores/scores.parquet")
     for row in scores[scores.dataset == "people"].itertuples():
         each = json.loads(row.by_column)
         assert list(each) == ["sex", "ethnicity"]
         assert row.balance == min(of["balance"] for of in each.values())
         assert row.fairness_error == max(of["fairness_error"] for of in each.values())
-    page = (life.project.results / "report/index.html").read_text()
-    assert "Sensitive column" in page and ">ethnicity<" in page
 
 
 def test_the_new_metric_is_in_the_scores(life):

@@ -108,23 +108,3 @@ onstart:
     if limiter and (limiter.max_jobs, limiter.timespan) == (100, 1):
         workflow.scheduler.job_rate_limiter = None
 
-
-# Snakemake calls no handler at the end of a dry run. In a module, the results lie below its prefix.
-if workflow.is_main_process and workflow.output_settings.dryrun:
-    import atexit
-
-    from fairclust.pipeline.summary import describe_work
-
-    PLACE = workflow.modifier.path_modifier.replace_prefix(f"{RESULTS}/x")
-    atexit.register(
-        lambda: workflow.dag
-        and print(
-            describe_work(
-                PLAN,
-                Path(PLACE).parent,
-                list(workflow.dag.needrun_jobs(exclude_finished=False)),
-                workflow.resource_settings.cores or 1,
-            ),
-            file=sys.stderr,
-        )
-    )

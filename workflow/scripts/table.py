@@ -5,9 +5,10 @@ from pathlib import Path
 from fairclust.pipeline.script import job
 
 with job(snakemake):
+    from fairclust.pipeline.papers import TableSpec
     from fairclust.report.material import load_material
     from fairclust.report.tables import make_table
 
     material = load_material(snakemake.wildcards.paper, snakemake.params.product, snakemake.input)
-    spec = material.tables[snakemake.wildcards.table]
+    spec = TableSpec.model_validate(snakemake.params.product["specs"][snakemake.wildcards.table])
     make_table(material, spec, Path(snakemake.output[0]).with_suffix(""))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import posixpath
 import sys
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
@@ -29,6 +29,7 @@ from fairclust.pipeline.papers import (
     Seeds,
     _check_unique,
     names_of,
+    one_of,
 )
 
 SECTIONS = ("sources", "datasets", "methods", "papers")
@@ -107,17 +108,10 @@ class RunnableDataset(DatasetSpec):
     """Method to parameters, or axes of its grid, that differ on this data set."""
 
 
-def _check_metrics(names: list[str]) -> list[str]:
-    for name in names:
-        if name not in METRICS:
-            raise ValueError(f"there is no metric {name!r}; {nearest(name, METRICS)}")
-    return names
-
-
 class ScoreSpec(Spec):
     """Options of the scorer."""
 
-    metrics: Annotated[Names, AfterValidator(_check_metrics)] = Field(default_factory=list)
+    metrics: Annotated[Names, one_of(*METRICS)] = Field(default_factory=list)
     """Expensive metrics for every cell, in addition to those that tables, figures and claims show."""
     dear_max_rows: int = Field(default=2_000, ge=0)
     """Up to this many rows, every cell gets the expensive metrics."""
@@ -132,7 +126,7 @@ class GraphSpec(Spec):
 class ReportSpec(Spec):
     """What the report contains in addition to the papers' tables and figures."""
 
-    fronts: Annotated[Names, AfterValidator(_check_metrics)] = Field(
+    fronts: Annotated[Names, one_of(*METRICS)] = Field(
         default_factory=lambda: ["balance", "delta", "fairness_error", "fairness_ratio"],
         description="Fairness metrics of the fronts, one figure per data set, one panel per metric; empty: no fronts.",
     )
@@ -357,9 +351,16 @@ def _known_fields(location: list[Any]) -> list[str]:
     for step in location[:-1]:
         # A name in a mapping or a position in a list leads to no other model.
         type_ = {info.alias or name: info.annotation for name, info in model.model_fields.items()}.get(step)
-        parts = (part for part in (type_, *get_args(type_)) if isinstance(part, type))
-        model = next((part for part in parts if issubclass(part, BaseModel)), model)
+        model = next(_models_in(type_), model)
     return [info.alias or name for name, info in model.model_fields.items()]
+
+
+def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
+    """The models that an annotation names, also as values of mappings and members of unions."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for part in get_args(annotation):
+        yield from _models_in(part)
 
 
 def json_schema() -> str:

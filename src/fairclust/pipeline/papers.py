@@ -154,11 +154,8 @@ class ReasonSpec(Spec):
     dataset: Annotated[str, names_of("datasets", Any_)] = Any_
     method: Annotated[str, names_of("methods", Any_, "data")] = Any_
     metric: str = Any_
-    kind: Literal["deviation", "not_comparable", "impossible"] = Field(
-        default="deviation",
-        description="deviation: explains a difference; not_comparable: the value is not judged; "
-        "impossible: the reported value cannot be what its column says, so the whole row is not judged.",
-    )
+    kind: Literal["deviation", "not_comparable"] = "deviation"
+    """deviation: explains a difference; not_comparable: the value is not judged."""
     reason: str = Field(min_length=1)
     evidence: str | None = Field(default=None, description="Command that prints the numbers.")
     shown_by: Literal["paper", "program", "labels", "command", ""] = Field(
@@ -213,8 +210,7 @@ class TableSpec(Spec):
 
     number: str = Field(description="The table's number: column `table` of the CSV of reported values.")
     title: str
-    layout: LayoutSpec | None = None
-    """How the paper prints the table; none: a row for each method and data set, a column for each metric."""
+    layout: LayoutSpec = Field(description="How the paper prints the table.")
     own: Annotated[str, names_of("methods")] = ""
     """The paper's own method: relative times are in units of its time."""
     settings: Annotated[dict[str, dict[str, Plain]], names_of("methods")] = Field(default_factory=dict)
@@ -222,8 +218,6 @@ class TableSpec(Spec):
     match: MatchSpec | None = None
     """How other settings are chosen; none: lowest objective."""
     ours: Methods = Field(default_factory=list, description="Methods of this project, in rows of their own.")
-    stand_ins: dict[str, Datasets] = Field(default_factory=dict)
-    """Data set of the paper to the data sets that replace it."""
     variants: Annotated[dict[str, Methods], names_of("methods")] = Field(default_factory=dict)
     """Method of the paper to other readings of it (start, iterate), in rows that do not count."""
     control: Annotated[str, names_of("methods")] = ""
@@ -258,7 +252,6 @@ class FigureSpec(Spec):
     table: str = ""
     """Number of a table whose reported values the figure shows."""
     sweep: str = Field(default="", description="Shows the fits of this sweep alone; '*': all fits.")
-    points: bool = Field(default=False, description="Whether it shows the points themselves, before scaling.")
 
     @model_validator(mode="after")
     def _has_its_axes(self) -> FigureSpec:

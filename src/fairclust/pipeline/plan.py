@@ -217,13 +217,12 @@ class Plan:
         needs: Needs = {}
         for row in rows:
             ks = None if row["n_clusters"] is None else [row["n_clusters"]]
-            for dataset in (row["dataset"], *spec.stand_ins.get(row["dataset"], ())):
-                variants = spec.variants.get(row["method"], ())
-                for method in filter(None, (row["method"], *variants, *spec.ours, spec.control)):
-                    needs |= self._planned(paper, metrics, "", [dataset], [method], ks)
-                if row["method"] == "data":
-                    planned = self._planned(paper, metrics, "", [dataset], [], None)
-                    needs |= dict(itertools.islice(planned.items(), 1))
+            dataset, variants = row["dataset"], spec.variants.get(row["method"], ())
+            for method in filter(None, (row["method"], *variants, *spec.ours, spec.control)):
+                needs |= self._planned(paper, metrics, "", [dataset], [method], ks)
+            if row["method"] == "data":
+                planned = self._planned(paper, metrics, "", [dataset], [], None)
+                needs |= dict(itertools.islice(planned.items(), 1))
         return needs
 
     def _figure(self, paper: str, spec: FigureSpec) -> Needs:
@@ -232,11 +231,9 @@ class Plan:
 
     def _claim(self, paper: str, spec: ClaimSpec) -> Needs:
         metrics = {*spec.metrics, *(v for v in spec.options.values() if isinstance(v, str))}
-        table = self.specs[paper].tables.get(str(spec.options.get("table", "")))
-        table_needs = self._table(paper, table) if table else {}
-        metrics = metrics.union(*table_needs.values())
-        needs = self._planned(paper, metrics, spec.sweep, spec.datasets, spec.methods, spec.n_clusters)
-        return needs | dict.fromkeys(table_needs, metrics)
+        # The further methods of a comparison may be on another data set.
+        datasets = [*spec.datasets, str(spec.options.get("other_dataset", ""))]
+        return self._planned(paper, metrics, spec.sweep, datasets, spec.methods, spec.n_clusters)
 
     @cache  # noqa: B019 - there is one object in a process
     def _reported(self, paper: str) -> list[dict[str, Any]]:
@@ -292,8 +289,8 @@ class Plan:
     def product(self, paper: str, section: str, name: str = "claims") -> dict[str, Any]:
         """What the script of a table or figure, or of a paper's claims, needs besides its inputs, as plain data.
 
-        `specs` are the entries that it makes, by name, and `tables` the tables to which they refer. `asked` are the
-        data sets, methods, K and grids that it shows, because its inputs also hold the fits of other papers.
+        `specs` are the entries that it makes, by name. `asked` are the data sets, methods, K and grids that it shows,
+        because its inputs also hold the fits of other papers.
         """
         spec, asked, fits = self.specs[paper], [], self._fits_of(paper)
         for job, k in self.shown[paper, section, name]:
@@ -303,12 +300,11 @@ class Plan:
             asked.append({**key, "grids": grids})
         claims = {key: claim for key, claim in spec.claims.items() if self._claim(paper, claim)}
         made = claims if section == "claims" else {name: getattr(spec, section)[name]}
-        tables = {key: table for key, table in spec.tables.items() if _refer_to(made, key, table)}
         mentioned = [*asked, *self._reported(paper)]
         mentioned += [{"dataset": name} for entry in made.values() for name in getattr(entry, "datasets", ())]
         mentioned += [{"method": name} for entry in made.values() for name in getattr(entry, "methods", ())]
         return {
-            **{"specs": all_plain(made), "tables": all_plain(tables), "programs": all_plain(spec.programs)},
+            **{"specs": all_plain(made), "programs": all_plain(spec.programs)},
             "title": spec.short_name,
             "asked": asked,
             "names": self.names(mentioned),
@@ -317,7 +313,7 @@ class Plan:
     def unscaled(self, paper: str, figure: str) -> list[str]:
         """Folders of the unscaled data sets whose points a figure shows."""
         spec = self.specs[paper].figures[figure]
-        return [f"{self.results}/data/unscaled/{name}" for name in spec.datasets if spec.points]
+        return [f"{self.results}/data/unscaled/{name}" for name in spec.datasets if spec.plot == "clusters"]
 
     def names(self, mentioned: Collection[Mapping[str, Any]] = ()) -> dict[str, Any]:
         """Titles, labels and looks of some data sets and methods; by default, of those of the run and its papers."""
@@ -504,13 +500,3 @@ def plain(spec: Any) -> dict[str, Any]:
 
 def all_plain(specs: Mapping[str, Any]) -> dict[str, Any]:
     return {name: plain(spec) for name, spec in specs.items()}
-
-
-def _refer_to(made: Mapping[str, Any], name: str, table: TableSpec) -> bool:
-    """Whether tables, figures or claims need what a table's entry says."""
-    for entry in made.values():
-        match, options = getattr(entry, "match", None), getattr(entry, "options", {})
-        numbers = (getattr(entry, "table", None), match.table if match else None)
-        if entry is table or name == options.get("table") or table.number in numbers:
-            return True
-    return False

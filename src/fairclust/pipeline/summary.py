@@ -1,4 +1,4 @@
-"""What a person reads of a run: how much it has to do, what is missing and why, and whether it is complete."""
+"""What a person reads of a run: what is missing and why, whether it is complete, and which fits are still to make."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from fairclust.datasets.errors import DatasetError, DatasetSkipped
 from fairclust.datasets.store import read_card
-from fairclust.messages import brief, count, duration, in_words
+from fairclust.messages import brief, count, in_words
 from fairclust.pipeline.plan import Fit, Plan
 
 
@@ -70,22 +70,3 @@ def fits_to_make(plan: Plan, fit: Fit, place: Path, outdated: Collection[str] = 
 def path_end(path: str) -> str:
     """The last folder and the name of a path, which are the same in a module with a prefix."""
     return "/".join(Path(path).parts[-2:])
-
-
-def describe_work(plan: Plan, place: Path, jobs: Collection[Any], cores: int) -> str:
-    """How many fits a run has to make, and about how long that takes. `jobs` are the jobs that Snakemake would run."""
-    outdated = {path_end(job.output[0]) for job in jobs if job.output}
-    fit_jobs = [job for job in jobs if job.output and Path(job.output[0]).is_relative_to(place / "fits")]
-    keys: set[str] = set()
-    minutes = 0.0
-    for job in fit_jobs:
-        fit = plan.fit(job.wildcards.dataset, job.wildcards.method)
-        new = fits_to_make(plan, fit, place, outdated) - keys  # several sweeps may ask for the same fit
-        keys, minutes = keys | new, minutes + plan.minutes(fit, len(new))
-    if not fit_jobs:
-        return ""
-    return (
-        f"{count(len(keys), 'fit')} to make in {count(len(fit_jobs), 'job')}: roughly "
-        f"{duration(60 * minutes / cores)} on {count(cores, 'core')}, estimated from the numbers of rows in the "
-        "catalogue."
-    )

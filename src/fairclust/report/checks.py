@@ -2,8 +2,7 @@
 
 Every check takes the options `lam` (only this lambda), `settings` (method to parameters) and `not_comparable` (why the
 numbers, although shown, say nothing about the claim). Among the remaining settings, the one with the best mean of the
-metric represents its method. Starts that leave clusters empty do not count, see `Case.whole_cells`. A table is given by
-its name.
+metric represents its method. Starts that leave clusters empty do not count, see `Case.whole_cells`.
 """
 
 from __future__ import annotations
@@ -17,12 +16,11 @@ import numpy as np
 import pandas as pd
 
 from fairclust.messages import percent
-from fairclust.pipeline.columns import COLUMNS, TIMES
+from fairclust.pipeline.columns import COLUMNS
 from fairclust.pipeline.config import unknown
-from fairclust.pipeline.papers import ClaimSpec, MatchSpec, TableSpec
+from fairclust.pipeline.papers import ClaimSpec, MatchSpec
 from fairclust.report.material import Material
 from fairclust.report.render import metric_in_text, metric_label, number, spread_text
-from fairclust.report.rows import table_parts
 from fairclust.report.selection import (
     HAIR,
     LEVEL_SHARE,
@@ -35,7 +33,6 @@ from fairclust.report.selection import (
     choose_printed,
     reported_level,
     settings_table,
-    where,
     whole_settings,
     within,
 )
@@ -110,40 +107,6 @@ class Case:
             raise CannotTest(f"no fit has a history of {', '.join(columns)} with two or more steps")
         return histories
 
-    def program_times(self) -> list[str]:
-        """The times that the paper reports and those of its published programs, as a text for each data set.
-
-        The option `programs_on` maps data sets to methods; the default is the own data set with the claim's methods.
-        Only times with the own K count, if there are any.
-        """
-        words = []
-        asked = self.claim.options.get("programs_on", {self.dataset: self.claim.methods})
-        for dataset, methods in asked.items():
-            times = []
-            for method in methods:
-                rows = self._rows(self.material.reported, dataset, method)
-                values = rows.value[rows.metric == "seconds"].dropna()
-                name = self.name(method)
-                if len(values):
-                    times.append(f"{name} {_seconds(values)} s as the paper reports")
-                if not self.material.programs.empty:
-                    runs = self._rows(self.material.programs.dropna(subset="seconds"), dataset, method)
-                    for program, seconds in runs.groupby("program", sort=False).seconds:
-                        times.append(f"{name} {_seconds(seconds)} s by the published program {program}")
-            words += [f"on {self.material.names.dataset(dataset)}: {', '.join(times)}"] if times else []
-        return words
-
-    def _rows(self, values: pd.DataFrame, dataset: str, method: str) -> pd.DataFrame:
-        rows = where(values, dataset=dataset, method=method)
-        same_k = where(rows, n_clusters=self.n_clusters)
-        return same_k if len(same_k) else rows
-
-
-def _seconds(values: pd.Series) -> str:
-    ends = (values.min(), values.max())
-    low, high = (f"{value:,.0f}" if value >= 100 else f"{value:.3g}" for value in ends)
-    return low if low == high else f"{low} to {high}"
-
 
 @dataclass(frozen=True)
 class Check:
@@ -177,7 +140,7 @@ def compare(case: Case) -> Finding:
     """Each metric of the first method is at most `factor` times (at least, if higher is better) that of every other.
 
     With `equal`, the methods are compared where they are equal in that metric, on fronts interpolated between settings.
-    Times of published programs and of the paper stand beside ours and are not judged. config/README.md has the options.
+    config/README.md has the options.
     """
     first, *rivals = case.claim.methods
     there = replace(case, dataset=str(case.claim.options.get("other_dataset", case.dataset)))
@@ -189,8 +152,7 @@ def compare(case: Case) -> Finding:
                 findings.append(pair.at_equal(metric))
             else:
                 findings.append(pair.compared([choose_best(cells, metric) for cells in pair.cells], metric))
-    is_of_times = any(metric in TIMES for metric in case.metrics)
-    return together(findings, case.program_times() if is_of_times else [])
+    return together(findings)
 
 
 def never_rises(case: Case) -> Finding:
@@ -283,38 +245,6 @@ def spread_over_seeds(case: Case) -> Finding:
     return _of_booleans([sds[0] <= case.number("factor", 1.0) * sds[1] * HAIR]), pooled
 
 
-def same_order(case: Case) -> Finding:
-    """The metric orders the methods of a table as the reported values do, measured by Kendall's tau.
-
-    Options: `table` (needed). The claim holds from a tau of 0.8 on, and in part above 0.
-    """
-    material = case.material
-    spec = material.tables[str(case.claim.options["table"])]
-    reported = material.reported[material.reported.dataset == case.dataset]
-    cells = material.cells[material.cells.dataset == case.dataset]
-    if case.n_clusters is not None:
-        cells = cells[cells.n_clusters == case.n_clusters]
-    rows = [
-        row
-        for part in table_parts(spec, reported, cells)
-        for row in part.rows()
-        if row.role == "paper"
-        and (not case.claim.methods or row.method in case.claim.methods)
-        and (case.n_clusters is None or row.n_clusters in (None, case.n_clusters))
-    ]
-    findings = []
-    for metric in case.metrics:
-        values = [value for row in rows for value in row.values if value.metric == metric]
-        pairs = [(value.reported, value.ours.mean) for value in values]
-        pairs = [pair for pair in pairs if not any(map(math.isnan, pair))]
-        if len(pairs) < 2:
-            raise CannotTest(f"fewer than two methods have a value of {metric_label(metric)}")
-        tau = _tau(pairs, f"all methods have the same {metric_label(metric)}")
-        words = f"{metric_label(metric)} of {len(pairs)} methods: tau = {tau:.2f}"
-        findings.append((_of_tau(tau), words))
-    return together(findings)
-
-
 def trend(case: Case) -> Finding:
     """The metric of every method rises or falls with x: the claim holds from a Kendall's tau of 0.8 on.
 
@@ -404,7 +334,7 @@ def smooth_beyond(case: Case) -> Finding:
 
 
 _OF_COMPARE = (
-    *("agg", "factor", "margin", "direction", "other_dataset", "programs_on"),
+    *("factor", "margin", "direction", "other_dataset"),
     *("equal", "level_from", "level", "whole_range", "table", "order"),
 )
 _OF_TREND = ("x", "direction", "minus_lam", "sizes", "power")
@@ -415,7 +345,6 @@ CHECKS: Mapping[str, Check] = {
     "cannot_reach": Check(reaches, ("level",), needs=("level",)),
     "reaches": Check(reaches, ("level",), needs=("level",)),
     "spread": Check(spread_over_seeds, ("factor",), 2),
-    "same_order": Check(same_order, ("table",), 0, ("table",)),
     "levels_off": Check(levels_off),
     "smooth_beyond": Check(smooth_beyond, ("level", "factor"), needs=("level",)),
     "trend": Check(trend, _OF_TREND, needs=("x", "direction"), directions=("rises", "falls")),
@@ -423,8 +352,11 @@ CHECKS: Mapping[str, Check] = {
 """Every check, under the name that papers' files use for it."""
 
 
-def claim_problems(name: str, claim: ClaimSpec, tables: Mapping[str, TableSpec]) -> Iterator[str]:
-    """A line for everything that is wrong with a claim's keys, and with its options for the check that it names."""
+def claim_problems(name: str, claim: ClaimSpec, tables: Collection[str]) -> Iterator[str]:
+    """A line for everything that is wrong with a claim's keys, and with its options for the check that it names.
+
+    `tables` are the numbers of the paper's tables.
+    """
     key, check, given = f"claims.{name}", CHECKS.get(claim.check), claim.options
     yield from unknown(f"{key}.check", [claim.check], CHECKS)
     if check is None:
@@ -434,7 +366,7 @@ def claim_problems(name: str, claim: ClaimSpec, tables: Mapping[str, TableSpec])
     yield from unknown(f"{key}.options", given, (*check.options, *_COMMON_OPTIONS))
     choices: dict[str, Collection[str]] = {
         **{"equal": COLUMNS, "order": COLUMNS, "table": tables, "direction": check.directions},
-        **{"agg": ("mean", "best"), "level_from": ("reported", "both", "front", "stated")},
+        "level_from": ("reported", "both", "front", "stated"),
     }
     for option in choices.keys() & given.keys():
         yield from unknown(f"{key}.options.{option}", [str(given[option])], choices[option])
@@ -521,9 +453,8 @@ class _Pair:
         if source == "stated":
             return [case.number("level", 0.0)]
         if source == "reported":
-            table = case.material.tables[str(case.claim.options["table"])].number
             row = (case.dataset, *self.methods, case.n_clusters)
-            level = reported_level(match, table, case.material.reported, *row)
+            level = reported_level(match, str(case.claim.options["table"]), case.material.reported, *row)
             if level is None:
                 raise CannotTest(f"the paper reports no {metric_in_text(equal)} for these methods")
             return [level[1]]
@@ -566,10 +497,7 @@ class _Pair:
             slack = (HAIR - 1) * abs(bound) if math.isfinite(bound) else 0.0
             return mine >= bound - slack if higher else mine <= bound + slack
 
-        if self.case.claim.options.get("agg", "mean") == "best":
-            verdict = HOLDS if ok(*best) else FAILS
-        else:
-            verdict = HOLDS if ok(first.mean, second.mean) else IN_PART if ok(*best) else FAILS
+        verdict = HOLDS if ok(first.mean, second.mean) else IN_PART if ok(*best) else FAILS
         words = [
             f"{self.case.name(method)} {spread_text(one.mean, one.sd, COLUMNS[metric].decimals, end)}"
             for method, one, end in zip(self.methods, (first, second), best, strict=True)
@@ -640,10 +568,10 @@ def _of_booleans(ok: list[bool]) -> str:
     return HOLDS if all(ok) else IN_PART if any(ok) else FAILS
 
 
-def together(findings: Iterable[Finding], more: Iterable[str] = ()) -> Finding:
-    """Several findings as one, with more words."""
+def together(findings: Iterable[Finding]) -> Finding:
+    """Several findings as one."""
     verdicts, words = zip(*findings, strict=True)
-    return common_verdict(verdicts), "; ".join([*words, *more])
+    return common_verdict(verdicts), "; ".join(words)
 
 
 def common_verdict(verdicts: Iterable[str]) -> str:

@@ -56,8 +56,7 @@ def check_claim(claim: ClaimSpec, material: Material) -> pd.DataFrame:
 def make_claims(material: Material, claims: Mapping[str, ClaimSpec], stem: Path) -> None:
     """Check all claims of a paper and write them as CSV and Markdown beside `stem`.
 
-    The CSV has a line for each claim (with an empty data set) and one for each of its data sets. Claims on times show
-    the seconds of published programs.
+    The CSV has a line for each claim (with an empty data set) and one for each of its data sets.
     """
     parts, shown = [], []
     for name, claim in claims.items():
@@ -87,12 +86,8 @@ def _places(claim: ClaimSpec, material: Material) -> Iterable[tuple[str, int | N
     cells, methods = material.cells[material.cells.sweep == claim.sweep], claim.methods
     mine = cells[cells.method.isin(methods)] if methods else cells
     datasets = claim.datasets or list(mine.dataset.unique())
-    if claim.check == "same_order" and not claim.datasets:
-        table = material.tables[str(claim.options["table"])]
-        datasets = list(material.reported.dataset[material.reported.table == table.number].unique())
     for dataset in datasets:
-        every_k = claim.check == "same_order" and not claim.n_clusters
-        if every_k or claim.options.get("x") == "n_clusters":
+        if claim.options.get("x") == "n_clusters":
             yield dataset, None
             continue
         # A claim that names values of K is checked at those that were run, or at all of them if none was. Any other

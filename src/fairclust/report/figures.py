@@ -136,12 +136,11 @@ def _widen(axes: Axes) -> None:
 def _whole(material: FigureData, sheet: Sheet, panel: Panel, cells: pd.DataFrame) -> pd.DataFrame:
     """The `whole_settings`, as in claims, with a note on the others."""
     kept = whole_settings(cells)
-    for method, settings in cells.groupby("method").params:
-        lost = settings.nunique() - kept.params[kept.method == method].nunique()
-        if lost:
+    numbers = (settings.drop_duplicates(SETTING).groupby("method").size() for settings in (cells, kept))
+    for method, (n, n_kept) in pd.concat(numbers, axis=1).fillna(0).astype(int).iterrows():
+        if n_kept < n:
             name = material.names.method(str(method))
-            detail = f"{lost} of {settings.nunique()}"
-            sheet.note(f"settings of {name} that leave clusters empty", panel, detail)
+            sheet.note(f"settings of {name} that leave clusters empty", panel, f"{n - n_kept} of {n}")
     return kept
 
 
@@ -199,23 +198,19 @@ def draw_lines(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) -> 
     """Each of `y` against `x`, K or the number of rows, with a line for each method and lambda.
 
     A figure that names a lambda shows only this one, or else the largest below it. Otherwise a method has a line for
-    every lambda that ran with the most values of `x`. Fits that leave clusters empty are left out: their cost is that
-    of a smaller K. Of several settings at a lambda, the one with the lowest mean objective is used.
+    every lambda that ran with the most values of `x`. Fits that leave clusters empty are left out, as in claims: their
+    cost is that of a smaller K. Of several settings at a lambda, the one with the lowest mean objective is used.
     """
     x, y, limit = str(material.spec.x), panel.y, material.spec.lam
     ok = _usable(panel.cells, x, y)
-    is_lost = ok.n_nonempty.astype(float) < ok.n_clusters
-    if is_lost.any():
-        lost = ok[is_lost].groupby(["lam", "n_clusters"]).size()
-        words = ", ".join(f"{n} at λ = {lam:g}, K = {k}" for (lam, k), n in lost.items())
-        sheet.note(f"left out because they leave clusters empty: {words}")
+    whole = _whole(material, sheet, panel, ok).index
     drawn = []
     for method in material.methods(ok):
         mine = ok[ok.method == method]
         if limit is not None:
             mine = pd.concat([_at_lam(cells, limit) for _, cells in mine.groupby(INSTANCE)])
         places = mine.groupby("lam", dropna=False)[x].transform("nunique")
-        shown = mine[(places == places.max()) & ~is_lost[mine.index]]
+        shown = mine[(places == places.max()) & mine.index.isin(whole)]
         for place, (lam, fits) in enumerate(shown.groupby("lam", dropna=False)):
             each = [cells for _, cells in fits.groupby(INSTANCE)]
             if any(cells.params.nunique() > 1 for cells in each):

@@ -17,8 +17,7 @@ import pandas as pd
 
 from fairclust.messages import count
 from fairclust.pipeline.names import Names
-from fairclust.report.render import plain
-from fairclust.report.selection import INSTANCE, best_starts, varied_params
+from fairclust.report.selection import INSTANCE, best_starts, in_words, varied_params
 
 COSTS = ("sse", "kmedians_cost", "ncut")
 FAIRNESS = ("balance", "fairness_error", "delta", "fairness_ratio", "awd", "average_balance")
@@ -338,10 +337,8 @@ def make_settings(scores: pd.DataFrame) -> pd.DataFrame:
     for _, grid in points.groupby([*INSTANCE, "method"], sort=False):
         differ = varied_params(grid.params)
         for index, text in grid.params.items():
-            shown = {name: differ[text][name] for name in sorted(set(differ[text]) - {"lam"})}
-            params = json.loads(text)
-            shown = {"λ": params["lam"], **shown} if "lam" in params else shown
-            setting[index] = ", ".join(f"{name} = {plain(value)}" for name, value in shown.items())
+            lam = {name: value for name, value in json.loads(text).items() if name == "lam"}
+            setting[index] = in_words(lam | differ[text])
     excess = {f"excess_{cost}": list(map(_excess, points.estimator, points[cost])) for cost in _CERTIFIED}
     return points.assign(setting=setting, **excess).astype(dict.fromkeys(excess, float))
 

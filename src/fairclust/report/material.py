@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from fairclust.pipeline.names import Names
-from fairclust.pipeline.papers import ProgramSpec, TableSpec
+from fairclust.pipeline.papers import ProgramSpec
 from fairclust.pipeline.reported import NO_VALUES, load_programs, load_reported
 from fairclust.pipeline.scores import load_cells
 
@@ -19,7 +19,6 @@ from fairclust.pipeline.scores import load_cells
 class Material:
     """The data from which the tables, claims and figures of a paper are made."""
 
-    tables: Mapping[str, TableSpec]  # the paper's tables by name
     # From `pipeline.reported.load_reported`; without rows if the paper has no such file.
     reported: pd.DataFrame
     cells: pd.DataFrame  # from `pipeline.scores.load_cells`, as are the steps
@@ -38,7 +37,6 @@ def load_material(paper: str, product: Mapping[str, Any], inputs: Any) -> Materi
     files = list(inputs.get("reported", []))
     programs = {name: ProgramSpec.model_validate(stated) for name, stated in product["programs"].items()}
     return Material(
-        tables={name: TableSpec.model_validate(stated) for name, stated in product["tables"].items()},
         reported=load_reported(files[0]) if files else NO_VALUES,
         cells=cells,
         steps=steps,

@@ -1,9 +1,8 @@
-"""The tables of the page: on the run (leaderboards, missing fits, data sets, metrics), and on each of its papers."""
+"""The tables of the page: on the run (leaderboards, missing fits, metrics), and on each of its papers."""
 
 from __future__ import annotations
 
 import inspect
-import json
 import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -16,7 +15,7 @@ from PIL import Image
 from fairclust.fronts import tick_text
 from fairclust.messages import count, counted, percent
 from fairclust.metrics.table import METRICS
-from fairclust.pipeline.columns import BY_COLUMN, COLUMNS, OF_NUMBERS, column_of
+from fairclust.pipeline.columns import COLUMNS, column_of
 from fairclust.pipeline.names import Names
 from fairclust.pipeline.papers import PaperSpec
 from fairclust.report.charts import ranks_picture
@@ -46,7 +45,7 @@ from fairclust.report.render import (
     spread_text,
     table_name,
 )
-from fairclust.report.selection import INSTANCE, Spread, first_line
+from fairclust.report.selection import Spread, first_line
 from fairclust.report.tables import printed_table, row_verdicts
 from fairclust.report.verdicts import VERDICTS
 
@@ -178,30 +177,6 @@ def _ranks(board: pd.DataFrame, cost: str, level: float, names: Names) -> Iterat
         yield {"title": title, "svg": ranks_picture(ranks, differ, names, no_better(board, cost))}
 
 
-def columns_table(points: pd.DataFrame, names: Names) -> Table | None:
-    """Fairness to each of several sensitive columns, for each method at its setting with the highest balance."""
-    usable = points[
-        points.balance.notna() & points.by_column.map(lambda text: isinstance(text, str)).astype(bool)
-    ]
-    records = []
-    for (dataset, k), settings in usable.groupby(INSTANCE, sort=False):
-        for method in names.in_order(settings.method.unique()):
-            mine = settings[settings.method == method]
-            fairest = mine.loc[mine.balance.idxmax()]
-            for column, values in json.loads(fairest.by_column).items():
-                known = [METRICS[name] for name in (*BY_COLUMN, OF_NUMBERS) if name in values]
-                records.append(
-                    {
-                        **{"Data set": names.dataset(dataset), "K": str(k), "Method": names.method(method)},
-                        **{"Setting": fairest.setting or MISSING, "Sensitive column": column},
-                        **{metric.label: number(values[metric.name], metric.decimals) for metric in known},
-                    }
-                )
-    title = "Fairness to each sensitive column, for each method at its setting with the highest balance"
-    filters = ("Data set", "Method", "Sensitive column")
-    return Table(title, records, filters=filters) if records else None
-
-
 def missing_table(scores: pd.DataFrame, names: Names) -> Table | None:
     """Fits without a result, with a row for each status, data set and reason; None if there are none."""
     bad = scores[scores.status != "ok"]
@@ -220,23 +195,6 @@ def missing_table(scores: pd.DataFrame, names: Names) -> Table | None:
         for (status, dataset, reason), fits in bad.groupby(["status", "dataset", "reason"], sort=False)
     ]
     return Table("Fits without a result", records, filters=("Status", "Data set"))
-
-
-def datasets_table(scores: pd.DataFrame, names: Names) -> Table:
-    """The data sets of the run and their sizes."""
-    records = []
-    for dataset, fits in scores.groupby("dataset", sort=False):
-        first = fits.sort_values("n_rows", na_position="last").iloc[0]
-        sizes = {"Rows": first.n_rows, "Features": first.n_features, "Groups": first.n_groups}
-        records.append(
-            {
-                "Data set": names.dataset(str(dataset)),
-                **{name: MISSING if pd.isna(size) else f"{int(size):,}" for name, size in sizes.items()},
-                "K": ", ".join(str(k) for k in sorted(fits.n_clusters.unique())),
-                "Cells ok": f"{(fits.status == 'ok').sum():,} of {len(fits):,}",
-            }
-        )
-    return Table("Data sets of the run", records)
 
 
 def paper_section(
@@ -308,7 +266,7 @@ def _evidence(caption: str, lines: pd.DataFrame, names: Names) -> Table:
         decimals = column.decimals if lacks else max(int(value.decimals), 0)
         # Values of other metrics than costs may have chosen the setting.
         best = Spread(low=value.low, high=value.high).best(value.metric) if column.is_cost else math.nan
-        setting = str(value.setting).replace("lam=", "λ=").replace("=", " = ")
+        setting = str(value.setting)
         if pd.notna(value.lam):
             setting = f"{setting} (printed: {plain(value.lam)})".strip()
         by_program = bool(value.program_runs)

@@ -22,9 +22,8 @@ def paper_problems(config: Config) -> list[str]:
     found: list[str] = []
     for name in config.run.papers:
         spec = config.papers[name]
-        claims = (
-            line for key, claim in spec.claims.items() for line in claim_problems(key, claim, spec.tables)
-        )
+        tables = [table.number for table in spec.tables.values()]
+        claims = (line for key, claim in spec.claims.items() for line in claim_problems(key, claim, tables))
         found += [*_of_files(spec, config), *(f"papers.{name}.{line}" for line in claims)]
     return list(dict.fromkeys(found))
 

@@ -1,7 +1,7 @@
 """Tables as their papers print them: their rows, columns, headings and digits, with ours and a sign in each cell.
 
-What a table shows is read from the evidence, the lines of `tables.evidence_of`. Where the table is too wide, the
-reported values stand beneath ours instead of in brackets, and groups of columns stand below each other.
+What a table shows is read from the evidence, the lines of `tables.evidence_of`. Where the table is too wide, groups of
+columns stand below each other.
 """
 
 from __future__ import annotations
@@ -27,8 +27,6 @@ from fairclust.report.render import (
     escape_latex,
     escape_markdown,
     fixed,
-    method_text,
-    metric_label,
 )
 from fairclust.report.selection import where
 from fairclust.report.verdicts import AGREES, AS_PROGRAM, DIFFERS, NOT_COMPARABLE, SIGNS
@@ -39,7 +37,7 @@ PAGE = 200
 """So many characters fit on a page in LaTeX, in the smallest type that can be read."""
 OURS = "Methods of this project"
 LEGEND = (
-    "Values are means over the starts. In brackets or beneath stands what the paper prints. "
+    "Values are means over the starts. Beneath stands what the paper prints. "
     + ", ".join(f"{sign} {verdict}" for verdict, sign in SIGNS.items())
     + " (no value, a time of another machine, a value that chose the setting, or plain K-means has it, too)."
 )
@@ -189,8 +187,6 @@ class Printed:
     def _blocks(self, width: int, bold: Callable[[str], str]) -> list[tuple[list[int], Rows]]:
         """Blocks of columns that fit the width, with their rows; columns below one heading stay together."""
         whole = list(range(len(self.heads)))
-        if _width(rows := self._rows(whole, bold, beside=True)) <= min(width, 1.2 * WIDTH):
-            return [(whole, rows)]
         blocks: list[list[int]] = []
         for _, n in self._spans(whole, 0):
             group, whole = whole[:n], whole[n:]
@@ -205,7 +201,7 @@ class Printed:
             for columns, rows in made
         ]
 
-    def _rows(self, columns: Sequence[int], bold: Callable[[str], str], *, beside: bool = False) -> Rows:
+    def _rows(self, columns: Sequence[int], bold: Callable[[str], str]) -> Rows:
         """The rows of a block as texts, each with its kind: 'head', 'part', 'row' or 'beneath'."""
         lines = []
         for level in range(self.n_levels):
@@ -221,11 +217,8 @@ class Printed:
             for head, entries in rows:
                 ours = [entry.text(entry.ours, bold) + entry.sign for entry in entries]
                 reported = [entry.text(entry.reported, bold) for entry in entries]
-                if beside:
-                    pairs = zip(ours, reported, strict=True)
-                    ours = [f"{one} ({other})" if other else one for one, other in pairs]
                 lines.append(("row", [head, *ours]))
-                if not beside and any(reported):
+                if any(reported):
                     lines.append(("beneath", ["reported", *reported]))
         return lines
 
@@ -249,12 +242,11 @@ def _in_latex(text: str) -> str:
 def printed(spec: TableSpec, lines: pd.DataFrame, title: str, names: Names, notes: Sequence[str]) -> Printed:
     """A table of a paper as it is printed, from its lines of evidence.
 
-    Our methods stand in further columns or rows, wherever the paper has the methods, and data that stand in for others
-    stand below.
+    Our methods stand in further columns or rows, wherever the paper has the methods.
     """
-    layout = spec.layout or _plain_layout(lines, names)
-    levels = [{head: _keys(pick) for head, pick in level.items()} for level in layout.columns]
-    rows = [(part, [(head, _keys(pick)) for head, pick in source.items()]) for part, source in _parts(layout)]
+    layout = spec.layout
+    levels = list(map(_picks, layout.columns))
+    rows = [(part, list(_picks(headings).items())) for part, headings in _parts(layout)]
     columns, mine = list(_combined(levels)), lines[lines.role == "ours"]
     others = [level for level in levels if not any("method" in pick for pick in level.values())]
     if len(others) < len(levels):
@@ -269,12 +261,9 @@ def printed(spec: TableSpec, lines: pd.DataFrame, title: str, names: Names, note
             ours.append((head, place))
         rows.append((OURS, ours))
     book = _book(lines, bold=layout.bold)
-    stand_ins = book[book.role == "stand-in"]
-    shown = [(*part, book.drop(stand_ins.index)) for part in rows]
-    shown += [(*part, stand_ins) for part in _stand_ins(rows, lines, names)]
     parts, n_reported = [], 0
-    for heading, picks, source in shown:
-        made = [(head, [_entry(source, {**row, **pick}) for _, pick in columns]) for head, row in picks]
+    for heading, picks in rows:
+        made = [(head, [_entry(book, {**row, **pick}) for _, pick in columns]) for head, row in picks]
         n_reported += sum(len(entry.reported) for _, entries in made for entry in entries)
         if heading == OURS:
             has_value = [
@@ -301,8 +290,7 @@ def _book(lines: pd.DataFrame, *, bold: bool) -> pd.DataFrame:
     """
     printed_digits = lines.decimals.astype(float).where(lines.reported.notna())
     # What the paper does not print gets the digits that it has on the same data, or else anywhere.
-    data = lines.original.where(lines.original != "", lines.dataset)
-    on_data = printed_digits.groupby([data, lines.metric]).transform("max")
+    on_data = printed_digits.groupby([lines.dataset, lines.metric]).transform("max")
     anywhere = printed_digits.groupby(lines.metric).transform("max")
     own = lines.metric.map(lambda name: column_of(name).decimals)
     usual = on_data.fillna(anywhere).fillna(own)
@@ -342,12 +330,9 @@ def _entry(lines: pd.DataFrame, pick: Pick) -> Entry:
     return entry
 
 
-def _keys(pick: PickSpec) -> Pick:
-    """What a heading states, without defaults."""
-    fields = PickSpec.model_fields
-    return {
-        name: value for name, value in pick if value != fields[name].get_default(call_default_factory=True)
-    }
+def _picks(headings: Mapping[str, PickSpec]) -> dict[str, Pick]:
+    """What headings state, without defaults."""
+    return {head: pick.model_dump(exclude_unset=True) for head, pick in headings.items()}
 
 
 def _parts(layout: LayoutSpec) -> Iterator[tuple[str, dict[str, PickSpec]]]:
@@ -357,39 +342,3 @@ def _parts(layout: LayoutSpec) -> Iterator[tuple[str, dict[str, PickSpec]]]:
             yield "", {head: pick for head, pick in items if isinstance(pick, PickSpec)}
         else:
             yield from ((head, picks) for head, picks in items if isinstance(picks, dict))
-
-
-def _stand_ins(
-    parts: Sequence[tuple[str, list[tuple[str, Pick]]]], lines: pd.DataFrame, names: Names
-) -> Iterator[tuple[str, list[tuple[str, Pick]]]]:
-    """The rows of a table again, for each data set that stands in for one of it."""
-    pairs = lines[lines.role == "stand-in"][["original", "dataset", "n_clusters"]].drop_duplicates()
-    for original, dataset, k in pairs.itertuples(index=False):
-        place: Pick = {"dataset": dataset, "n_clusters": k}
-        of_data = [
-            (head, pick) for _, rows in parts for head, pick in rows if pick.get("dataset") == original
-        ]
-        title, replaced = names.dataset(dataset), names.dataset(original)
-        if replaced.partition(" (")[0] not in title:
-            title = f"{title} (stands in for {replaced})"
-        if len(of_data) == 1:
-            yield title, [(f"K = {k}", {**of_data[0][1], **place})]
-        else:
-            of_data = of_data or [row for _, of_part in parts for row in of_part]
-            yield title, [(head, {**pick, **place}) for head, pick in of_data]
-
-
-def _plain_layout(lines: pd.DataFrame, names: Names) -> LayoutSpec:
-    """A part for each data set and K, a row for each method and printed lambda, and a column for each metric."""
-    paper = lines[lines.role == "paper"]
-    several = paper.groupby("dataset").n_clusters.nunique(dropna=False).gt(1)
-    rows: dict[str, dict[str, PickSpec]] = {}
-    for row in paper[["dataset", "n_clusters", "method", "lam"]].drop_duplicates().itertuples(index=False):
-        k = "" if not several[row.dataset] or pd.isna(row.n_clusters) else f", K = {row.n_clusters}"
-        head = method_text(names, row.method, row.lam)
-        fields = {"dataset": row.dataset, "method": row.method, "lam": row.lam}
-        fields |= {} if pd.isna(row.n_clusters) else {"n_clusters": row.n_clusters}
-        rows.setdefault(f"{names.dataset(row.dataset)}{k}", {})[head] = PickSpec.model_construct(**fields)
-    asked = paper[paper.value_verdict != ""]
-    columns = {metric_label(name): PickSpec(metric=[name]) for name in dict.fromkeys(asked.metric)}
-    return LayoutSpec.model_construct(corner="", rows=rows, columns=[columns], bold=False)

@@ -73,13 +73,12 @@ class Row:
     method: str
     n_clusters: int | None
     lam: float  # the printed lambda; NaN if there is none
-    # 'paper', 'variant', 'ours' or 'stand-in'. Rows of the paper and variants of them have reported values and a
-    # verdict. Variants are not counted.
+    # 'paper', 'variant' or 'ours'. Rows of the paper and variants of them have reported values and a verdict. Variants
+    # are not counted.
     role: str
     kind: str  # 'as printed', 'matched fairness' or empty
     choice: Choice
     values: list[Value]  # in the order of the paper
-    original: str = ""  # the paper's data set that a stand-in replaces
     # The published program, run with the start and the iterate of this row.
     runs: tuple[ProgramRuns, ...] = ()
     # The same with every start and iterate. They decide whether the program has the printed values.
@@ -111,15 +110,12 @@ class Row:
 def table_parts(
     spec: TableSpec, reported: pd.DataFrame, cells: pd.DataFrame, programs: pd.DataFrame | None = None
 ) -> Iterator[Part]:
-    """The parts of a table in the paper's order of data sets, each followed by those of its stand-ins."""
+    """The parts of a table in the paper's order of data sets."""
     of_table = reported[reported.table == spec.number]
     places = of_table.groupby(["dataset", "n_clusters"], sort=False, dropna=False)
     for (dataset, n_clusters), values in places:
         k = None if pd.isna(n_clusters) else int(n_clusters)
-        part = Part(spec, reported, values, cells[cells.dataset == dataset], programs, str(dataset), k)
-        yield part
-        for name in spec.stand_ins.get(str(dataset), []):
-            yield replace(part, cells=cells[cells.dataset == name], dataset=name, original=part)
+        yield Part(spec, reported, values, cells[cells.dataset == dataset], programs, str(dataset), k)
 
 
 @dataclass(frozen=True)
@@ -133,15 +129,13 @@ class Part:
     programs: pd.DataFrame | None  # from `pipeline.reported.load_programs`
     dataset: str
     n_clusters: int | None
-    original: Part | None = None  # the part of the paper that this one stands in for
 
     def rows(self) -> list[Row]:
-        """The rows of the paper with their variants, and those of our methods; of a stand-in, its rows."""
+        """The rows of the paper with their variants, and those of our methods."""
         rows: list[Row] = []
-        if not self.original:
-            for (method, lam), values in self.values.groupby(["method", "lam"], sort=False, dropna=False):
-                rows += self._paper_rows(str(method), float(lam), values)
-        rows += self._extra_rows()
+        for (method, lam), values in self.values.groupby(["method", "lam"], sort=False, dropna=False):
+            rows += self._paper_rows(str(method), float(lam), values)
+        rows += self._our_rows()
         self.measure(rows)
         return rows
 
@@ -177,33 +171,19 @@ class Part:
             runs.append(ProgramRuns(str(program), str(first.kind), setting, values))
         return tuple(runs)
 
-    def _extra_rows(self) -> Iterator[Row]:
-        """Rows that are not the paper's: our methods and stand-ins. A row without cells would be empty."""
-        of_methods = self.values[self.values.method != OF_DATA_ITSELF]
-        metrics = list(dict.fromkeys(of_methods.metric))
-        role = "stand-in" if self.original else "ours"
-        asked = [(method, math.nan) for method in self.spec.ours if method not in set(self.values.method)]
-        if self.original:
-            pairs = of_methods[["method", "lam"]].drop_duplicates().itertuples(index=False)
-            asked = [*((str(method), float(lam)) for method, lam in pairs), *asked]
-        for method, lam in asked:
-            part = self
-            if self.original:
-                # A stand-in may have been run with another K.
-                ran = cells_of(self.cells, self.dataset, method).n_clusters.unique()
-                k = self.n_clusters if self.n_clusters in ran or len(ran) != 1 else int(ran[0])
-                part = replace(self, n_clusters=k)
-            kind, choice = part.chosen(method, lam)
-            if choice.n_all:
+    def _our_rows(self) -> Iterator[Row]:
+        """Rows of our methods. A row without cells would be empty."""
+        metrics = list(dict.fromkeys(self.values.metric[self.values.method != OF_DATA_ITSELF]))
+        for method in self.spec.ours:
+            kind, choice = self.chosen(method, math.nan)
+            if choice.n_all and method not in set(self.values.method):
                 values = [Value(str(metric)) for metric in metrics]
-                original = self.original.dataset if self.original else ""
-                yield Row(self.dataset, method, part.n_clusters, lam, role, kind, choice, values, original)
+                yield Row(self.dataset, method, self.n_clusters, math.nan, "ours", kind, choice, values)
 
     def chosen(self, method: str, lam: float, of: str = "") -> tuple[str, Choice]:
         """Kind of comparison and setting of a row.
 
-        A stand-in has other data, so the lambda printed for the original data set is used only if the table has no
-        rule for matching the fairness. A variant has the settings and the level of the method `of`.
+        A variant has the settings and the level of the method `of`.
         """
         spec, named = self.spec, of or method
         printed = named in spec.settings or not math.isnan(lam)
@@ -219,10 +199,10 @@ class Part:
             return kind, Choice(cells, f"not run with K = {self.n_clusters}" if ran else why_not)
         if self.n_clusters is None and cells.n_clusters.nunique() > 1:
             return kind, Choice(cells[:0], "the paper does not state K")
-        if printed and not (self.original and spec.match and not math.isnan(lam)):
+        if printed:
             return AS_PRINTED, choose_printed(cells, lam, spec.settings.get(named, {}))
         if spec.match is not None:
-            choice = (self.original or self)._at_reported_level(spec.match, cells, named, lam)
+            choice = self._at_reported_level(spec.match, cells, named, lam)
             if choice is not None:
                 return MATCHED, choice
         choice = choose(cells)

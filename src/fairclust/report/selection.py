@@ -17,7 +17,7 @@ from fairclust.messages import brief
 from fairclust.pipeline.columns import COLUMNS, column_of
 from fairclust.pipeline.grids import canonical_json
 from fairclust.pipeline.papers import MatchSpec
-from fairclust.report.render import joined, metric_in_text, plain
+from fairclust.report.render import joined, plain
 
 NOT_RUN = "not in this run"
 INSTANCE = ["dataset", "n_clusters"]
@@ -265,7 +265,7 @@ def choose_printed(cells: pd.DataFrame, lam: float, params: Mapping[str, Any]) -
     asked = dict(params)
     if not math.isnan(lam):
         fitting, asked = fitting[fitting.lam == lam], {"lam": lam, **asked}
-    words = ", ".join(f"{name}={plain(value)}" for name, value in asked.items())
+    words = in_words(asked)
     if fitting.empty and len(cells):
         return Choice(fitting, f"not run with the published setting {words}")
     choice = choose(fitting)
@@ -320,24 +320,6 @@ def half_unit(decimals: int) -> float:
     return 0.5 * 10.0**-decimals
 
 
-def describe(match: MatchSpec | None) -> str:
-    """A note for readers of a table: how a setting is chosen if the paper does not publish it."""
-    if match is None:
-        return "If a setting is not published, the one with the lowest mean objective is shown."
-    fairness = metric_in_text(match.fairness)
-    level = (
-        f"The level is the {fairness} that the paper reports, with a tolerance of {100 * LEVEL_SHARE:g} % "
-        "or half a unit of its last printed digit."
-    )
-    if match.order == "lam":
-        rule = f"the smallest lambda is shown whose mean {fairness} is within the level."
-        return f"If a setting is not published, {rule} {level}"
-    return (
-        f"If a setting is not published, the front of the method is read at the level of {fairness}: between the two "
-        f"settings on both sides of the level with the best mean {metric_in_text(match.order)}, start by start. {level}"
-    )
-
-
 def varied_params(settings: Iterable[str]) -> dict[str, dict[str, Any]]:
     """Settings (JSON texts), each with its parameters that differ among them."""
     parsed = {text: json.loads(text) for text in settings}
@@ -348,7 +330,13 @@ def varied_params(settings: Iterable[str]) -> dict[str, dict[str, Any]]:
 
 def varied(params: str, settings: Iterable[str]) -> str:
     """The parameters of one of the settings that differ among them, in words."""
-    return ", ".join(f"{name}={plain(value)}" for name, value in varied_params(settings)[params].items())
+    return in_words(varied_params(settings)[params])
+
+
+def in_words(params: Mapping[str, Any]) -> str:
+    """Parameters for readers, lambda first."""
+    ordered = sorted(params.items(), key=lambda one: (one[0] != "lam", one[0]))
+    return ", ".join(f"{'λ' if name == 'lam' else name} = {plain(value)}" for name, value in ordered)
 
 
 def _first(values: pd.Series, direction: str) -> Any:

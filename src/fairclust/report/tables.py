@@ -29,7 +29,6 @@ from fairclust.report.render import (
     write_as,
 )
 from fairclust.report.rows import Row
-from fairclust.report.selection import describe
 from fairclust.report.verdicts import (
     AGREES,
     AS_PROGRAM,
@@ -42,7 +41,7 @@ from fairclust.report.verdicts import (
 )
 
 EVIDENCE_COLUMNS = [
-    *("paper", "table", "role", "dataset", "original", "n_clusters", "lam", "method", "metric"),
+    *("paper", "table", "role", "dataset", "n_clusters", "lam", "method", "metric"),
     *("reported", "decimals", "mean", "sd", "low", "high", "seeds", "seeds_asked", "setting", "kind"),
     *("program", "program_kind", "program_setting", "program_mean", "program_low", "program_high"),
     *("program_runs", "value_verdict", "verdict", "direction", "cause", "why", "note"),
@@ -84,7 +83,7 @@ def printed_table(spec: TableSpec, lines: pd.DataFrame, paper: str, names: Names
     Below it stand the rows that differ, with direction and cause.
     """
     rows = row_verdicts(lines)
-    notes = [LEGEND, describe(spec.match), *spec.remarks]
+    notes = [LEGEND, *spec.remarks]
     for row in rows[rows.verdict == DIFFERS].itertuples():
         method = method_text(names, row.method, row.lam)
         notes.append(f"≠ {names.dataset(row.dataset)}, {method}: {row.why.rstrip('.')}.")

@@ -11,7 +11,7 @@ from fairclust.metrics.table import METRICS
 from fairclust.pipeline.columns import TIMES, column_of
 from fairclust.pipeline.papers import ReasonSpec, TableSpec
 from fairclust.pipeline.reported import OF_DATA
-from fairclust.report.render import joined, metric_label, number
+from fairclust.report.render import joined, metric_label
 from fairclust.report.rows import MATCHED, OF_DATA_ITSELF, Part, ProgramRuns, Row, Value, table_parts
 from fairclust.report.selection import (
     HAIR,
@@ -74,10 +74,10 @@ _ALL_DIGITS = 12
 def table_rows(
     spec: TableSpec, reported: pd.DataFrame, cells: pd.DataFrame, programs: pd.DataFrame | None = None
 ) -> list[Row]:
-    """All rows of a table: the rows of the paper with verdicts, and those of our methods and stand-ins without.
+    """All rows of a table: the rows of the paper with verdicts, and those of our methods without.
 
-    They are in the paper's order of data sets. The variants of a row follow it. The rows of our methods and of
-    stand-ins follow those of each data set.
+    They are in the paper's order of data sets. The variants of a row follow it. The rows of our methods follow those of
+    each data set.
     """
     table: list[Row] = []
     for part in table_parts(spec, reported, cells, programs):
@@ -100,13 +100,9 @@ def _judge(row: Row, part: Part) -> None:
             compare = _compare_cost if row.kind == MATCHED else compare_value
             value.agrees = compare(value.metric, value.reported, value.decimals, value.ours)
         value.note = joined(value.note, unjudged[value.metric])
-    row.say(_collapse(row))
     excluded = {value.metric: _fitting(spec, row, value.metric, "not_comparable") for value in row.values}
     published = [value for value in row.reported if not excluded[value.metric]]
-    impossible = [_fitting(spec, row, value.metric, "impossible") for value in row.values]
-    if any(impossible):
-        _not_comparable(row, "a reported value cannot be what its column says", impossible)
-    elif not published:
+    if not published:
         known = (
             "not judged here"
             if any(excluded.values())
@@ -209,17 +205,8 @@ def _stand_beside_program(row: Row, spec: TableSpec, cells: pd.DataFrame) -> Non
         if value.metric in shown.values:
             value.program = shown.values[value.metric]
     row.program, row.as_program = shown, bool(as_ours)
-    if not as_paper:
-        if as_ours and row.verdict == DIFFERS:
-            row.verdict, row.finding = AS_PROGRAM, BY_PROGRAM.format(source=_called(shown))
-        words = []
-        for value in _differing(row, shown):
-            theirs, digits = shown.values[value.metric], max(value.decimals, 0) + 1
-            text = number(theirs.mean, digits)
-            if theirs.n > 1:
-                text = f"{number(theirs.low, digits)} to {number(theirs.high, digits)} in {theirs.n} runs"
-            words.append(f"{metric_label(value.metric)} {text} for {number(value.reported, value.decimals)}")
-        row.say(f"the paper's value is not that of its {_called(shown)}: {', '.join(words)}")
+    if as_ours and not as_paper and row.verdict == DIFFERS:
+        row.verdict, row.finding = AS_PROGRAM, BY_PROGRAM.format(source=_called(shown))
 
 
 def _control(row: Row, part: Part) -> None:
@@ -381,24 +368,6 @@ def _direction(row: Row) -> str:
         else:
             words.append(f"{value.agrees.replace('no', 'other')} {metric_label(value.metric)}")
     return ", ".join(dict.fromkeys(words))
-
-
-def _collapse(row: Row) -> str:
-    """How the chosen clusterings have collapsed; empty if they have not."""
-    cells, words = row.choice.cells, []
-    if cells.empty:
-        return ""
-    used = cells.n_nonempty.dropna()
-    fewer = used[used < cells.n_clusters[used.index]]
-    if len(fewer):
-        low, high = int(fewer.min()), int(fewer.max())
-        some = f"{low}" if low == high else f"{low} to {high}"
-        k = int(cells.n_clusters.iloc[0])
-        words.append(f"{some} of {k} clusters are in use in {len(fewer)} of {len(used)} starts")
-    empty = int((cells.balance == 0).sum())
-    if empty and any(value.metric == "balance" and value.reported > 0 for value in row.values):
-        words.append(f"the balance is 0 in {empty} of {len(cells)} starts")
-    return "; ".join(words)
 
 
 def _explain(row: Row, spec: TableSpec) -> None:
