@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 import yaml
 from commands import refused, told
+from snakemake.cli import parse_config
 
 from fairclust.pipeline.config import user_config
 from fairclust.pipeline.fits import Request, fit_grids
@@ -37,9 +38,9 @@ def again(monkeypatch):
     """Answer for Snakemake: a test adds outputs that it would make again, besides those that are missing."""
     found = set()
 
-    def asked(configfiles):
-        plan = Plan(user_config(configfiles))
-        outputs = [*plan.fit_files(), *(f"results/data/prepared/{name}" for name in plan.datasets)]
+    def asked(args):
+        plan = Plan(user_config(args.configfile, parse_config(args.config)))
+        outputs = [*plan.fit_files(), *(f"{plan.results}/data/prepared/{name}" for name in plan.datasets)]
         pending = {path: path in found or not Path(path).exists() for path in outputs}
         return {path: "update pending" if pending[path] else "no update" for path in outputs}
 
@@ -86,6 +87,8 @@ def run(capsys, *arguments):
 
 def test_what_is_done_failed_skipped_and_to_go_is_counted(folder, capsys, again):
     assert run(capsys) == ["all: 3 of 3 fits done"]
+    assert run(capsys, "--config", "results=other")[-2] == "all: 0 of 3 fits done, 3 to go"
+    assert "--config: " in refused(commands.run(capsys, "status", "--config", "results"))
     write("more.yaml", {"run": {"seeds": 5, "methods": ["one", "two"]}})
     again.add(FIRST)  # because its seeds have changed
     lines = run(capsys, "--configfile", "more.yaml", "--cores", 2)

@@ -206,6 +206,7 @@ class Status(Options):
 
     cores: Annotated[int | None, _first("for the time left (default: those of this machine)", "N")] = None
     configfile: _Config = ()
+    config: Annotated[_Many, _first("as you give it to Snakemake", "KEY=VALUE")] = ()
 
 
 @dataclass(kw_only=True)

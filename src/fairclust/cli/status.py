@@ -32,11 +32,17 @@ def run(args: Status) -> list[str]:
 
     What is to be done is what Snakemake says. A CommandError has all problems of the configuration.
     """
-    plan = Plan(user_config(args.configfile))
+    from snakemake.cli import parse_config
+
+    try:
+        stated = parse_config(args.config)
+    except ValueError as error:
+        raise CommandError(f"--config: {error}") from None
+    plan = Plan(user_config(args.configfile, stated))
     described = _checked(plan)
     return [
         *described,
-        *_progress(plan, args.cores or os.cpu_count() or 1, _asked_of_snakemake(args.configfile)),
+        *_progress(plan, args.cores or os.cpu_count() or 1, _asked_of_snakemake(args)),
     ]
 
 
@@ -115,10 +121,11 @@ def _counted(known: Counter[str]) -> str:
     return f"{known['done']:,} of {known.total():,} fits done{''.join(more)}"
 
 
-def _asked_of_snakemake(configfiles: Sequence[Path]) -> dict[str, str]:
+def _asked_of_snakemake(args: Status) -> dict[str, str]:
     """Every output of the run with what Snakemake would do about it; CommandError with its message if it cannot say."""
     command = [sys.executable, "-m", "snakemake", "--summary"]
-    command += ["--configfile", *map(str, configfiles)] if configfiles else []
+    command += ["--configfile", *map(str, args.configfile)] if args.configfile else []
+    command += ["--config", *args.config] if args.config else []
     ended = subprocess.run(command, capture_output=True, text=True, check=False)
     if ended.returncode:
         raise CommandError(ended.stderr.strip())

@@ -312,8 +312,8 @@ def load_config(
         raise ConfigError(f"{origin} cannot be used: a YAML alias in it contains itself") from None
 
 
-def user_config(configfiles: Iterable[Path]) -> Config:
-    """The configuration of a run in the working folder, with these files laid over the shipped one."""
+def user_config(configfiles: Iterable[Path], stated: Mapping[str, Any] | None = None) -> Config:
+    """The configuration of a run in the working folder: these files, and then what is stated, over the shipped one."""
     shipped = Path("config/config.yaml")
     if not shipped.is_file():
         raise ConfigError(f"there is no {shipped}: run this in the folder that holds `config` and `workflow`")
@@ -321,6 +321,7 @@ def user_config(configfiles: Iterable[Path]) -> Config:
     user: dict[str, Any] = {}
     for path in configfiles:
         user = laid_over(user, read_yaml(path))
+    user = laid_over(user, stated or {})
     origin = " with ".join(map(str, (shipped, *configfiles)))
     return load_config(laid_over(read_yaml(shipped), user), user=user, origin=origin)
 
