@@ -9,7 +9,7 @@ METHODS = {
     "price_kmeans": {"class": "fairclust.methods.PriceFairKMeans", "ours": True},
 }
 SYNTHETIC = {"generator": "fairclust.datasets.synthetic.make_synthetic", "n_clusters": 2, "scale": "l2"}
-POINTS = {"plot": "clusters", "title": "Figure 2: clusters", "datasets": ["synthetic"], "points": True}
+POINTS = {"plot": "clusters", "title": "Figure 2: clusters", "datasets": ["synthetic"]}
 
 
 def add_paper(project):
