@@ -107,6 +107,16 @@ def test_a_far_cluster_does_not_stop_moves_between_the_others(far):
     assert found.gap < 1e-3
 
 
+@pytest.mark.parametrize("n_samples, size_min", [(100, 12), (20_000, 1000)])
+def test_sizes_are_kept_although_a_far_cluster_makes_them_expensive(n_samples, size_min):
+    X = np.random.default_rng(0).normal(size=(n_samples, 2))
+    X[:3] *= 1e4
+    found = fair_assignment(cdist(X, [X[0], [0, 0], [1, 1]], "sqeuclidean"), size_min=size_min)
+    assert found.slack == 0
+    assert np.bincount(found.labels).min() == size_min
+    assert found.gap < 1e-6
+
+
 def test_a_search_among_runs_with_negative_bounds_ends_with_a_fit():
     """With points this far from all others, the lower bound of all rough runs is below zero."""
     rng = np.random.default_rng(1)
