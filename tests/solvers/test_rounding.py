@@ -96,6 +96,27 @@ def test_both_precisions_agree_on_a_long_tail(n_groups, tolerance):
     assert found[0] == pytest.approx(found[1], rel=0.01)
 
 
+@pytest.mark.parametrize("far", [1e4, 1e6, 1e8])
+def test_a_far_cluster_does_not_stop_moves_between_the_others(far):
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(200, 2)) + 3 * (np.arange(200) < 100)[:, None]
+    codes = (rng.random(200) < 0.3 + 0.4 * (X[:, 0] > 1.5)).astype(int)
+    X[:2], codes[:2] = far, [0, 1]
+    found = fair_assignment(cdist(X, [[0, 0], [3, 3], [far, far]], "sqeuclidean"), codes)
+    assert found.slack < 0.1
+    assert found.gap < 1e-3
+
+
+@pytest.mark.parametrize("n_samples, size_min", [(100, 12), (20_000, 1000)])
+def test_sizes_are_kept_although_a_far_cluster_makes_them_expensive(n_samples, size_min):
+    X = np.random.default_rng(0).normal(size=(n_samples, 2))
+    X[:3] *= 1e4
+    found = fair_assignment(cdist(X, [X[0], [0, 0], [1, 1]], "sqeuclidean"), size_min=size_min)
+    assert found.slack == 0
+    assert np.bincount(found.labels).min() == size_min
+    assert found.gap < 1e-6
+
+
 def test_a_search_among_runs_with_negative_bounds_ends_with_a_fit():
     """With points this far from all others, the lower bound of all rough runs is below zero."""
     rng = np.random.default_rng(1)

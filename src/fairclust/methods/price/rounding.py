@@ -34,8 +34,12 @@ _MANY_CLUSTERS, _FEW_MOVED, _FEW_ENTERED = 64, 32, 16
 # sum of all burdens, and at the end for each cluster with an excess, unless some bounds are equalities, which whole
 # points rarely meet.
 _WORST, _ALL, _ANY = 100.0, 3.0, 100.0
-# Smaller burdens are rounding errors, and so are smaller changes of the cost, in units of the mean potential.
-_MET, _CHEAPER = 1e-10, 1e-6
+# If labels are off their bounds by a point or more, the charge is raised by this factor, so many times at most.
+_RAISED, _RAISES = 1e3, 4
+# Smaller burdens are rounding errors, and so are smaller changes of the cost, in units of the mean potential. If a
+# cluster lies far from all others, this mean is large, and _FAR times the mean gap replaces it. _ERROR is the rounding
+# error of a potential, relative to the largest one.
+_MET, _CHEAPER, _FAR, _ERROR = 1e-10, 1e-6, 1e4, 1e-14
 # `move_points` takes at most _MOST_STEPS steps. Pairs move only if the square of the number of cells, or with weights
 # that times the number of groups, is at most _MOST_PAIRS.
 _MOST_STEPS, _MOST_PAIRS = 2000, 1 << 20
@@ -77,6 +81,13 @@ def round_prices(
         near.labels[:] = labels[near.rows]
         added, moved = _flow(near, solved.prices, counts, moved)
         more, moved = move_points(near, criterion, moved, unit)
+    for _ in range(_RAISES):
+        # Whole points seldom need to be further off their bounds. Beside far clusters, the charge was too small.
+        if criterion.excess(moved).max() < max(1.0, near.weights.max()):
+            break
+        unit *= _RAISED
+        again, moved = move_points(near, criterion, moved, unit)
+        more += again
     labels[near.rows] = near.labels
     return labels, cost + added + more, moved
 
@@ -201,7 +212,7 @@ def move_points(
     A step moves one point, or two points of different groups between the same two clusters. `unit` is that of
     `temperature_unit`. The labels must be the cheapest ones with these counts.
     """
-    moves, counts, added = _Moves(near, counts.shape), counts.astype(float), 0.0
+    moves, counts, added = _Moves(near, counts.shape, unit), counts.astype(float), 0.0
     n_groups, n_clusters = counts.shape
     any_excess = 0.0
 
@@ -269,9 +280,10 @@ class _Moves:
     from there to the end. The labels then stay the cheapest ones with their counts.
     """
 
-    def __init__(self, near: Near, shape: tuple[int, int]) -> None:
+    def __init__(self, near: Near, shape: tuple[int, int], unit: float) -> None:
         (n_groups, n_clusters), self._near = shape, near
-        self.least = _CHEAPER * float(np.abs(near.costs).mean())
+        costs = np.abs(near.costs)
+        self.least = max(_CHEAPER * min(float(costs.mean()), _FAR * unit), _ERROR * float(costs.max()))
         self._members = [np.flatnonzero(near.group == j) for j in range(n_groups)]
         self._weighted = bool((near.weights != 1).any())
         self._chained = n_clusters < _MANY_CLUSTERS and not self._weighted
