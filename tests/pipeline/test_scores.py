@@ -139,12 +139,10 @@ def test_gathering_gives_the_same_rows_in_four_files(tmp_path, files):
     pd.testing.assert_frame_equal(joined.iloc[:3][cells.columns], cells, check_dtype=False)
 
 
-def test_types_do_not_depend_on_the_values(tmp_path, files):
-    for name, chosen in (("ok", files[:1]), ("skipped", files[1:])):
-        gather(tmp_path / name, chosen)
-    joined = [tmp_path / name / "scores.parquet" for name in ("ok", "skipped")]
-    for one, other in (joined, files):
-        assert module.pq.read_schema(one).equals(module.pq.read_schema(other))
+def test_types_do_not_depend_on_the_values(files):
+    """A file of skipped fits has no value in most columns."""
+    fitted, skipped = map(module.pq.read_schema, files)
+    assert fitted.equals(skipped)
 
 
 @pytest.mark.parametrize("damage", ["truncate", "flip", "empty"])

@@ -21,13 +21,12 @@ Bounds are lowered by an estimate of the rounding errors of the sums, so that th
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 from numba import njit
-from numpy.typing import ArrayLike, NDArray
-
-__all__ = ["Medoid", "medoid", "medoids"]
+from numpy.typing import NDArray
 
 _WEISZFELD_STEPS = 20
 # Terms of the curvature bound are pooled in rings around the centre, and candidates in blocks of consecutive ranks.
@@ -43,30 +42,11 @@ _SMALLEST = 1e-150
 class Medoid(NamedTuple):
     """A medoid, or the best point found within a budget, with bounds on the least sum of Euclidean distances."""
 
-    # Row of the point, -1 if there is none. If sums agree to 1e-12, it is the smallest of their rows, so that the order
+    # Row of the point, -1 if the cluster is empty. If sums agree to 1e-12, it is the smallest row, so that the order
     # of summation does not matter.
     row: int
     cost: float  # the least sum that was found
     lower_bound: float  # no point has a smaller sum; equal to `cost` if `row` is proved to be a medoid
-    evaluations: int  # number of points whose sum was computed
-
-
-def medoid(X: ArrayLike, *, max_evaluations: int | None = None) -> Medoid:
-    """Point with the least sum of Euclidean distances to the others, exact up to the rounding errors of float64 sums.
-
-    In many dimensions the bounds are weaker, and the exact search may take O(n^2) time. After `max_evaluations` points
-    it stops with the best point and a lower bound.
-    """
-    points = np.asarray(X, dtype=np.float64)
-    if max_evaluations is not None and max_evaluations < 1:
-        raise ValueError(f"max_evaluations must be at least 1, not {max_evaluations}")
-    n = points.shape[0]
-    if n == 0:
-        return Medoid(-1, 0.0, 0.0, 0)
-    budget = n if max_evaluations is None else min(n, max_evaluations)
-    # The points are transposed, so that they are contiguous for each feature and the compiler can vectorise the loops.
-    row, cost, bound, used = _medoid(np.ascontiguousarray(points.T), budget)
-    return Medoid(int(row), float(cost), float(bound), int(used))
 
 
 def medoids(
@@ -77,18 +57,24 @@ def medoids(
     exact_size: int = 0,
     max_evaluations: int | None = None,
 ) -> list[Medoid]:
-    """Medoid of every cluster, as a row of X; row -1 and cost 0 if it is empty.
+    """Medoid of every cluster, as a row of X, exact up to the rounding errors of float64 sums.
 
-    The budget is that of one cluster of more than `exact_size` points.
+    In many dimensions the bounds are weaker, and the search may take O(n^2) time. In a cluster of more than
+    `exact_size` points it stops after `max_evaluations` points, with the best of them and a lower bound.
     """
     # The sort is stable, so that the smallest position in a cluster is the smallest row of `X`.
     order = np.argsort(labels, kind="stable")
     ends = np.searchsorted(labels[order], np.arange(n_clusters + 1))
     result = []
-    for k in range(n_clusters):
-        rows = order[ends[k] : ends[k + 1]]
-        center = medoid(X[rows], max_evaluations=None if len(rows) <= exact_size else max_evaluations)
-        result.append(center._replace(row=int(rows[center.row])) if rows.size else center)
+    for begin, end in pairwise(ends):
+        rows, n = order[begin:end], end - begin
+        if n == 0:
+            result.append(Medoid(-1, 0.0, 0.0))
+            continue
+        budget = n if max_evaluations is None or n <= exact_size else min(n, max_evaluations)
+        # The points are transposed, so that they are contiguous for each feature and the compiler can vectorise loops.
+        place, cost, bound = _medoid(np.ascontiguousarray(X[rows].T, np.float64), budget)
+        result.append(Medoid(int(rows[place]), float(cost), float(bound)))
     return result
 
 
@@ -245,8 +231,8 @@ def _curved_bound(
 
 
 @njit(cache=True, nogil=True)
-def _medoid(XT: NDArray, budget: int) -> tuple[int, float, float, int]:
-    """Medoid of the columns of XT, its cost, a lower bound on the least cost, and the number of evaluations."""
+def _medoid(XT: NDArray, budget: int) -> tuple[int, float, float]:
+    """Medoid of the columns of XT, its cost, and a lower bound on the least cost."""
     d, n = XT.shape
     distance = np.empty(n)
     scratch = np.empty(n)
@@ -305,4 +291,4 @@ def _medoid(XT: NDArray, budget: int) -> tuple[int, float, float, int]:
     for j in range(n):
         if not done[j] and lower[j] < bound:
             bound = lower[j]
-    return index, best, bound, used
+    return index, best, bound
