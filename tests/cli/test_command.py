@@ -31,7 +31,7 @@ def test_the_command_gives_the_labels_of_the_class(people, tmp_path, capsys):
         ({"--set": "lam=-1"}, "lam"),
         ({"--set": "n_clusters=4"}, "n_clusters is set twice"),
         ({"--method": "price", "--set": "min_balance=0.4", "--min-balance": "0.5"}, "is set twice"),
-        ({"--tolerance": "0.1"}, "no parameter 'tolerance'; Fix: leave it out, or fit by --method price"),
+        ({"--tolerance": "0.1"}, "no parameter 'tolerance'. Fix: leave it out, or fit by --method price"),
         ({"--equal-sizes": "--json"}, "--equal-sizes: VariationalFairKMeans has no bounds on sizes"),
         ({"--n-clusters": "100000"}, "more than n_samples"),
         ({"--features": "age,incme"}, "incme"),

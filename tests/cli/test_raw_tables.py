@@ -155,8 +155,6 @@ def test_the_label_file_has_every_row_its_identifier_and_the_reason_without_a_la
         assert labels.person.tolist() == frame.person.tolist()
         assert labels.index[labels.cluster.isna()].tolist() == [5, 6, 7, 8, 9]
         assert labels.reason.dropna().tolist() == ["no value in ethnicity"] * 5
-    assert fit(capsys, people, "ethnicity", "--out", tmp_path / "labels.npy")[0] == 0
-    assert np.load(tmp_path / "labels.npy").tolist() == labels.cluster.fillna(-1).tolist()
     # `audit` takes the file, with the rows that have a label.
     told(run(capsys, "audit", out, people, "--sensitive", "ethnicity"))
     # Without such rows there is no column of reasons.
@@ -215,9 +213,9 @@ def test_errors_of_predict(people, tmp_path, capsys):
     run(capsys, "fit", people, *options, "--method", "kmeans")
     frame.drop(columns="gender").to_csv(tmp_path / "new.csv", index=False)
     without = run(capsys, "predict", model, tmp_path / "new.csv")
-    array = tmp_path / "labels.npy"
-    assert run(capsys, "predict", model, tmp_path / "new.csv", "--out", array)[0] == 0
-    assert np.load(array).tolist() == pd.read_csv(io.StringIO(without[1])).cluster.tolist()
+    labels = tmp_path / "labels.csv"
+    assert run(capsys, "predict", model, tmp_path / "new.csv", "--out", labels)[0] == 0
+    assert labels.read_text() == without[1]
     assert without[0] == 0 and without == run(capsys, "predict", model, people)
     assert "cannot predict" in refused(run(capsys, "fit", people, *options, "--method", "bera"))
 
@@ -464,7 +462,7 @@ def test_files_that_fit_in_memory_are_one_table(people, parts, capsys, tmp_path)
     "options",
     [
         ("gender", "ethnicity", "--crossed", "--missing", "group"),
-        ("ethnicity", "--missing", "drop", "--scale", "l2"),
+        ("ethnicity", "--missing", "drop", "--scale", "none"),
         ("age", "--bins", 3, "--id", "person", "--categories", "education"),
     ],
 )
@@ -506,7 +504,7 @@ def test_a_sample_that_decides_the_roles_is_stated(parts, capsys, monkeypatch):
 def by_options(parts, capsys, out, *options):
     """Fit the files in chunks, and return the labels and the standard output."""
     status, text, err = fit(capsys, f"{parts}/*.parquet", "gender", "--out", out, *options)
-    assert status == 0 and "pass 2 over all rows" in err, err
+    assert status == 0, err
     return pd.read_csv(out), text
 
 
@@ -536,7 +534,7 @@ def test_what_tables_in_chunks_do_not_take(people, parts, capsys, monkeypatch):
             ("gender", "--set", "mean_tolerance={'gender': 0.1}"),
             "mean_tolerance is for rows in memory",
         ),
-        (("gender", "--workers", 0), "and must be at least 1"),
+        (("gender", "--workers", 0), "for --workers. Must be >= 1."),
         (("gender", "--workers", 2, "--scheduler", "tcp://a:1"), "cannot be combined with --scheduler"),
     ):
         options = options if "bfkm" in options else (*options, "--set", "n_init=2")

@@ -90,7 +90,7 @@ def test_a_saved_model_of_every_method_predicts_the_same(fitted, people, name, c
     [
         ("--crossed",),
         ("--clip", "age", "--log", "rent"),
-        ("--scale", "l2", "--missing", "group"),
+        ("--missing", "group"),
         ("--scale", "none", "--missing", "drop", "--features", "age,income"),
         ("--features", "job", "town", "--missing", "group"),
         ("--method", "vfc"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
@@ -65,19 +64,13 @@ def _moments(chunk: Chunk, labels: np.ndarray, names: np.ndarray, n_clusters: in
 
 
 def read_in_chunks(args: Fit, cls: type, stack: ExitStack) -> RowsInChunks:
-    """The rows of the files, whose engine runs until the stack is closed; its passes are printed."""
+    """The rows of the files, whose engine runs until the stack is closed."""
     _check(args, cls)
-    log, handler = logging.getLogger("fairclust"), logging.StreamHandler()
-    handler.setFormatter(logging.Formatter("%(asctime)s %(message)s", datefmt="%H:%M:%S"))
-    log.addHandler(handler)
-    stack.callback(log.removeHandler, handler)
-    log.setLevel(logging.INFO)
     engine: Engine = Threads()
     if where := args.scheduler or args.workers:
         # Imported only here, because Dask is not needed without a cluster.
         from fairclust.chunks.cluster import Cluster
 
-        log.info("starting or joining the workers")
         engine = Cluster(where)
     stack.enter_context(closing(engine))
     chunks, decision, counted, notes = prepare_chunks(
@@ -104,10 +97,8 @@ def _check(args: Fit, cls: type) -> None:
         raise CommandError(
             "--weight: rows of tables that are read in chunks count one each. Fix: leave it out, or fit a sample"
         )
-    if args.workers is not None and (args.scheduler or args.workers < 1):
-        raise CommandError(
-            "--workers: cannot be combined with --scheduler, and must be at least 1. Fix: give one of the two options"
-        )
+    if args.workers is not None and args.scheduler:
+        raise CommandError("--workers: cannot be combined with --scheduler. Fix: leave out one of the two")
     if any(file.suffix.lower() != ".parquet" for file in table_files(args.table)):
         raise CommandError(
             f"{args.table} is not Parquet, and only Parquet files are read in chunks. Fix: write the table as "

@@ -39,9 +39,9 @@ def parameters(cls: type, n_clusters: int, seed: int, assignments: list[str]) ->
             raise CommandError(f"--set {given}: expected NAME=VALUE, such as --set lam=100")
         if name not in known:
             of_price = name in inspect.signature(methods.PriceFairKMeans).parameters
-            hint = nearest(name, sorted(known))
-            hint = "Fix: leave it out, or fit by --method price, which has it" if of_price else hint
-            raise CommandError(f"{given}: {cls.__name__} has no parameter {name!r}; {hint}")
+            hint = f"; {nearest(name, sorted(known))}"
+            hint = ". Fix: leave it out, or fit by --method price, which has it" if of_price else hint
+            raise CommandError(f"{given}: {cls.__name__} has no parameter {name!r}{hint}")
         if name in chosen:
             raise CommandError(f"{given}: {name} is set twice. Fix: leave out one of the two")
         chosen.add(name)

@@ -59,14 +59,15 @@ _file, _output, _large = partial(_option, _FILE), partial(_option, _OUTPUT), par
 _Many = Annotated[tuple[str, ...], Parameter(consume_multiple=True)]
 _Files = Annotated[tuple[Path, ...], Parameter(consume_multiple=True)]
 _Part = Annotated[float, Parameter(converter=_part)]
-_Seed = Annotated[int, _output("random state", "N", show_default=True)]
+_Clusters = Annotated[int, _first("number of clusters", "K", validator=Number(gte=1))]
+_Seed = Annotated[int, _output("random state", "N", show_default=True, validator=Number(gte=0))]
 _Report = Annotated[Path | None, _first("write one HTML page to share here", "FILE")]
 _Json = Annotated[bool, _first("print the results as JSON")]
 _Verbose = Annotated[bool, _output("print all notes on the table, not only the first five")]
 _Config = Annotated[_Files, _first("laid over config/config.yaml; may be repeated", "FILE")]
 _Labels = Annotated[Path, _first("a table with a column cluster, from 0")]
 _Missing = Literal["impute", "drop", "group"]
-_Scale = Literal["standardize", "l2", "none"]
+_Scale = Literal["standardize", "none"]
 
 
 @dataclass(kw_only=True)
@@ -85,7 +86,9 @@ class File(Options):
     decimal: Annotated[str | None, _file("decimal point (default: what the numbers show)", "SIGN")] = None
     encoding: Annotated[str, _file("such as cp1252", "NAME", show_default=True)] = "utf-8"
     sheet: Annotated[str | None, _file("of a workbook (default: one with the named columns)", "NAME")] = None
-    header_row: Annotated[int | None, _file("row with the names of columns (default: found)", "N")] = None
+    header_row: Annotated[
+        int | None, _file("row with the names of columns (default: found)", "N", validator=Number(gte=1))
+    ] = None
 
     @property
     def reading(self) -> dict[str, Any]:
@@ -101,7 +104,9 @@ class Raw(File):
     exclude: Annotated[_Many, _first("columns to leave out", "COLUMN")] = ()
     categories: Annotated[_Many, _first("columns of numbers that are codes", "COLUMN")] = ()
     crossed: Annotated[bool, _columns("the groups are combinations of several sensitive columns")] = False
-    bins: Annotated[int | None, _columns("cut sensitive columns of numbers into N ranges", "N")] = None
+    bins: Annotated[
+        int | None, _columns("cut sensitive columns of numbers into N ranges", "N", validator=Number(gte=2))
+    ] = None
     id: Annotated[_Many, _columns("columns that name the rows, written beside the labels", "COLUMN")] = ()
     numbers: Annotated[_Many, _columns("columns of numbers that look like codes or texts", "COLUMN")] = ()
     log: Annotated[_Many, _columns("columns of numbers to take the logarithm of", "COLUMN")] = ()
@@ -113,9 +118,7 @@ class Raw(File):
         _Missing,
         _columns("insert the median, leave the rows out, or make them a group", "HOW", show_default=True),
     ] = "impute"
-    scale: Annotated[
-        _Scale, _columns("l2: then rows of unit length, as in most papers", "HOW", show_default=True)
-    ] = "standardize"
+    scale: Annotated[_Scale, _columns("none keeps the units", "HOW", show_default=True)] = "standardize"
     weight: Annotated[str | None, Parameter(parse=False)] = None
 
 
@@ -123,7 +126,7 @@ class Raw(File):
 class Fit(Raw):
     """Cluster a table, and report cost, fairness and profiles."""
 
-    n_clusters: Annotated[int, _first("number of clusters", "K")]
+    n_clusters: _Clusters
     method: Annotated[str, _first("see `fairclust methods`", "NAME", show_default=True)] = "price"
     tolerance: Annotated[_Part | None, _first("how far shares may be off: 0.1, a tenth", "T")] = None
     min_balance: Annotated[_Part | None, _first("least ratio of groups in a cluster: 0.4", "B")] = None
@@ -141,7 +144,9 @@ class Fit(Raw):
     json: _Json = False
     seed: _Seed = 0
     verbose: _Verbose = False
-    workers: Annotated[int | None, _large("processes of this machine that read the chunks", "N")] = None
+    workers: Annotated[
+        int | None, _large("processes of this machine that read the chunks", "N", validator=Number(gte=1))
+    ] = None
     scheduler: Annotated[str | None, _large("of Dask, whose workers read the chunks", "ADDRESS")] = None
 
     @property
@@ -185,7 +190,7 @@ class Audit(Raw, _Given):
 class Front(Raw):
     """Compare the cost of fairness of several settings."""
 
-    n_clusters: Annotated[int, _first("number of clusters", "K")]
+    n_clusters: _Clusters
     methods: Annotated[_Many, _first("methods to compare with k-means", "NAME")] = ()
     starts: Annotated[
         int, _first("starts of every setting", "N", show_default=True, validator=Number(gte=1))

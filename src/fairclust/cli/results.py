@@ -96,8 +96,6 @@ def describe(model: Any, rows: Rows, *, scale: str, notes: list[str], seconds: f
     measured = {method: measure(rows, model.labels_, model)}
     if method != "KMeans":
         measured["KMeans"] = measure(rows, rows.plain(model), model)
-    scales = ["standardised"] if scale != "none" else []
-    scales += ["rows of unit length"] if scale == "l2" else []
     of_model = measured[method]
     names, table = of_model.groups
     # Several columns are bounded each, or by their combinations, which come last.
@@ -112,7 +110,7 @@ def describe(model: Any, rows: Rows, *, scale: str, notes: list[str], seconds: f
         },
         "rows": round(float(table.sum())),
         "features": rows.preparation.features,
-        "scale": ", ".join(scales) or "not scaled",
+        "scale": "not scaled" if scale == "none" else "standardised",
         "groups": dict(zip(names.tolist(), table.sum(axis=1).tolist(), strict=True)),
         "n_clusters": model.n_clusters,
         "seconds": round(seconds, 2),
@@ -371,23 +369,19 @@ def _increase(cost: float, plain: float) -> float | None:
 
 
 def _payer_lines(result: dict[str, Any]) -> list[str]:
-    """The groups that pay most and least, and those whose rows cost nothing with k-means; none for k-means itself."""
+    """The groups that pay most and least; none if k-means costs nothing."""
     costs = {
         group: (of[result["method"]], of["KMeans"])
         for group, of in result["cost_per_row"].items()
         if group != "all rows"
     }
     paid = {group: more for group, of in costs.items() if (more := _increase(*of)) is not None}
-    told = []
-    if paid:
-        most, least = (end(paid, key=paid.__getitem__) for end in (max, min))
-        told = [f"a row of {shortened(most)} costs {compared(paid[most])} than with k-means"]
-        told += [f"a row of {shortened(least)} {compared(paid[least])}"] * (paid[most] != paid[least])
-    free = {group: own for group, (own, _) in costs.items() if group not in paid and own}
-    if free:
-        listed, dearest = shortened(" and ".join(free), 200), number(max(free.values()), 3)
-        told.append(f"rows of {listed}, which cost nothing with k-means, cost up to {dearest} each")
-    return [f"who pays: {', and '.join(told)}"] if told else []
+    if not paid:
+        return []
+    most, least = (end(paid, key=paid.__getitem__) for end in (max, min))
+    told = [f"a row of {shortened(most)} costs {compared(paid[most])} than with k-means"]
+    told += [f"a row of {shortened(least)} {compared(paid[least])}"] * (paid[most] != paid[least])
+    return [f"who pays: {', and '.join(told)}"]
 
 
 def _chance_lines(result: dict[str, Any]) -> list[str]:

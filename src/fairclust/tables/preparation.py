@@ -100,7 +100,6 @@ class Preparation:
 
     columns: list[Column]  # the features, numbers first, from `decide`
     sensitive: list[str]
-    scale: str = "standardize"  # "l2" also divides every row by its length
     # Missing numbers become the median, and categories the most frequent one. With "group", they are a category, and a
     # column says which numbers are missing. With "drop", their rows are left out.
     missing: str = "impute"
@@ -212,11 +211,7 @@ class Preparation:
                     # A category that did not occur in the fit is none of the known ones.
                     part = np.array([value in ones for value in (*values, None)])[codes]
                 found.append((np.asarray(part, np.float64) - mean) / scale)
-        X = np.column_stack(found)
-        if self.scale == "l2":
-            lengths = np.linalg.norm(X, axis=1, keepdims=True)
-            X /= np.where(lengths > 0, lengths, 1.0)
-        return X
+        return np.column_stack(found)
 
     def unseen(self, frame: pd.DataFrame) -> dict[str, list[str]]:
         """For each column of categories, its values that did not occur in the fit, if there are any.
@@ -277,7 +272,6 @@ def decide(
     preparation = Preparation(
         features,
         [*sensitive],
-        scale,
         missing,
         [*ids, *(column.name for column in columns if column.role == "identifier")],
         means=[name for name in sensitive if name in means],
