@@ -71,6 +71,14 @@ def body(content, stated=None):
     return answer
 
 
+def endless(handler):
+    handler.send_response(200)
+    handler.send_header("Transfer-Encoding", "chunked")
+    handler.end_headers()
+    while True:
+        handler.wfile.write(b"10000\r\n" + b"x" * 0x10000 + b"\r\n")
+
+
 def in_turn(*answers):
     """Answer the first request with the first function, the second with the second, and so on."""
     rest = list(answers)

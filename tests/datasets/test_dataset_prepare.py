@@ -188,6 +188,10 @@ ERRORS = {
     "one group": ({"text": "age,sex,hours\n1,f,2\n2,f,3\n"}, "there is only one group; .*found f: 2"),
     "one row": ({"drop_rows": {"city": ["x", "y"]}}, "too little data; .*found 1 of 4 rows"),
     "no feature": ({"text": "sex\nf\nm\n", "features": "all"}, "found 2 of 2 rows, 0 features"),
+    "a value that hides the others": (
+        {"text": "age,sex,hours\n1e20,f,1\n2,m,2\n3,f,3\n4,m,5\n"},
+        "column 'age': a value is so large .* 15 orders of magnitude; found 1e\\+20. Fix: correct the value",
+    ),
     "a value whose square overflows": (
         {"text": "age,sex,hours\n1e200,f,1\n2,m,2\n3,f,3\n4,m,5\n"},
         "column 'age': values whose squares overflow; expected at most 1e\\+140; found 1e\\+200. Fix",

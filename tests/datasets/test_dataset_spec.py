@@ -63,7 +63,7 @@ def test_wrong_entries_are_refused(model, entry, message):
         model.model_validate(entry)
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1:80", "localhost:8000", "[::1]:8000"])
+@pytest.mark.parametrize("host", ["127.0.0.1:80", "localhost:8000", "[::1]:8000", "127.8.8.8"])
 def test_http_on_loopback(host):
     assert SourceSpec.model_validate(SOURCE | {"urls": [f"http://{host}/a"]})
 

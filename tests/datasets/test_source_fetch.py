@@ -7,7 +7,7 @@ from pathlib import Path
 from unittest import mock
 
 import pytest
-from local_server import body, in_turn, sha, status, zipped
+from local_server import body, endless, in_turn, sha, status, zipped
 
 import fairclust.datasets.download as download
 from fairclust.datasets import SourceUnavailable
@@ -140,11 +140,17 @@ MALFORMED = (
 )
 FAILURES = {
     "missing": (status(404), "HTTP status 404"),
+    "endless": (endless, "larger than max_bytes = 1,000,000"),
+    "long": (body(b"", stated=10**12), "1,000,000,000,000 bytes"),
     "http": (redirect("http://example.org/t"), "refused to follow 'http://example.org/t': only https"),
     "no loopback": (redirect("http://127.0.0.1.example.org/t"), "refused to follow .*: only https"),
     "ftp": (redirect("ftp://x.org/t"), "refused to follow 'ftp://x.org/t': only https"),
     "loop": (redirect("/t"), "TooManyRedirects"),
     **{f"to {url[:24]}": (redirect(url), r"Tried:\n  - 'https.*/t': .+") for url in MALFORMED},
+    **{
+        f"length {text[:9]}": (body(GOOD, stated=text), "states the length|multiple unmatching values")
+        for text in ("\u00b2", "-1", "1e3", "9" * 5000, "7, 8", "0x10")
+    },
 }
 
 
@@ -152,11 +158,19 @@ FAILURES = {
 def test_failures_that_do_not_pass_are_not_tried_again(server, raw, failure):
     server.routes["/t"], message = FAILURES[failure]
     with pytest.raises(SourceUnavailable, match=message) as caught:
-        fetch(spec(server, "/t"), raw)
+        fetch(spec(server, "/t", max_bytes=1_000_000), raw)
     assert len(str(caught.value)) < 1000
     # Python reads a redirect to no host as one to the same place.
     # A second try would follow all 30 redirects again. One request of many may be sent twice on a busy machine.
     assert len(server.hits) in (range(31, 62) if failure in ("loop", "to https://") else [1])
+    assert files(raw) == []
+
+
+def test_large_mirror_file_stops_at_max_bytes(raw, tmp_path):
+    (tmp_path / FILE).parent.mkdir()
+    (tmp_path / FILE).write_bytes(GOOD)
+    with pytest.raises(SourceUnavailable, match="larger than max_bytes = 10"):
+        fetch(spec(max_bytes=10), raw, tmp_path, retries=0)
     assert files(raw) == []
 
 
@@ -212,7 +226,8 @@ def test_member_path_never_leaves_the_folder(server, raw, tmp_path, member):
     assert set(files(tmp_path)) - before == {"raw/demo/a.zip", str(path.relative_to(tmp_path))}
 
 
-LIAR = zipped({"in/t.csv": bytes(20_000)}).replace(struct.pack("<I", 20_000), struct.pack("<I", 10))
+BOMB = zipped({"in/t.csv": bytes(20_000_000)})
+LIAR = BOMB.replace(struct.pack("<I", 20_000_000), struct.pack("<I", 10))
 DAMAGED = bytearray(zipped({"in/t.csv": GOOD}))
 DAMAGED[40] ^= 0xFF
 
@@ -224,7 +239,8 @@ DAMAGED[40] ^= 0xFF
         (b"no zip at all", {}, "cannot be unpacked"),
         (zipped({"in/t.csv": GOOD})[:60], {}, "cannot be unpacked"),
         (bytes(DAMAGED), {}, "cannot be unpacked"),
-        (LIAR, {}, "cannot be unpacked: BadZipFile: Bad CRC-32"),
+        (BOMB, {"max_bytes": 100_000}, "larger than max_bytes = 100,000"),
+        (LIAR, {"max_bytes": 100_000}, "cannot be unpacked: BadZipFile: Bad CRC-32"),
         (zipped({"other.csv": GOOD}), {}, "no member 'in/t.csv'; it has: other.csv"),
         (
             zipped({"in/t.csv": b"other"}),
@@ -237,9 +253,10 @@ DAMAGED[40] ^= 0xFF
             "sha256 of",
         ),
     ],
-    ids=["text", "torn", "damaged", "liar", "no member", "other member", "hash of the archive"],
+    ids=["text", "torn", "damaged", "bomb", "liar", "no member", "other member", "hash of the archive"],
 )
 def test_an_archive_that_cannot_be_used_leaves_nothing(server, raw, content, changes, message):
+    assert len(content) < 100_000
     server.routes["/a.zip"] = body(content)
     with pytest.raises(SourceUnavailable, match=message):
         fetch(archive_spec(server, **changes), raw)
@@ -264,7 +281,7 @@ def test_other_users_may_read_the_file(server, raw):
     assert stat.S_IMODE(fetch(spec(server, "/t"), raw).stat().st_mode) == mode
 
 
-@pytest.mark.parametrize("of, name", [(Path, "replace"), (download.pooch.HTTPDownloader, "__call__")])
+@pytest.mark.parametrize("of, name", [(Path, "replace"), (download._Limited, "write")])
 def test_a_full_disk_leaves_nothing_and_is_no_error_of_a_place(server, raw, monkeypatch, of, name):
     server.routes["/t"] = server.routes["/u"] = body(GOOD)
 
@@ -274,4 +291,4 @@ def test_a_full_disk_leaves_nothing_and_is_no_error_of_a_place(server, raw, monk
     monkeypatch.setattr(of, name, full)
     with pytest.raises(OSError, match="No space left"):
         fetch(spec(server, "/t", "/u"), raw)
-    assert files(raw) == [] and "/u" not in server.hits
+    assert files(raw) == [] and server.hits == ["/t"]

@@ -3,8 +3,9 @@
 Every place goes through the same steps: write to a temporary file beside the target, compare the hash, unpack the
 member, rename. A file that did not pass is removed.
 
-pooch downloads. This module adds what pooch 1.9 lacks: several places, https only, and no further try after an error
-that stays, such as a wrong hash. pooch's own cache is not used, because its files can be read by one user only.
+pooch downloads. This module adds what pooch 1.9 lacks: several places, https only, a limit of the size, and no further
+try after an error that stays, such as a wrong hash. pooch's own cache is not used, because its files can be read by one
+user only.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 from urllib.parse import urljoin
 
 import pooch
@@ -50,6 +51,23 @@ class _PlaceFailed(Exception):
 
 class _Transient(_PlaceFailed):
     """A request failed for a reason that may pass, so it is repeated."""
+
+
+class _Limited(io.BufferedWriter):
+    """A new file that cannot become larger than `max_bytes`."""
+
+    def __init__(self, path: Path, max_bytes: int) -> None:
+        super().__init__(io.FileIO(path, "w"))
+        self.max_bytes = max_bytes
+
+    def write(self, block: Any) -> int:
+        self.check(self.tell() + len(block))
+        return super().write(block)
+
+    def check(self, size: int) -> None:
+        """Raise `_PlaceFailed` if the file would be too large with this size."""
+        if size > self.max_bytes:
+            raise _PlaceFailed(f"larger than max_bytes = {self.max_bytes:,}: {size:,} bytes or more")
 
 
 def local_paths(name: str, spec: SourceSpec, raw_dir: str | Path) -> tuple[Path, Path]:
@@ -116,7 +134,7 @@ def _obtain(place: str | Path, spec: SourceSpec, stored: Path, target: Path) -> 
     with _temporary(stored) as temp:
         for attempt in range(RETRIES + 1):
             try:
-                with temp.open("wb") as out:
+                with _Limited(temp, spec.max_bytes) as out:
                     _copy(place, out) if isinstance(place, Path) else _download(place, out)
                 break
             except _Transient as error:
@@ -135,7 +153,7 @@ def _accept(file: Path, spec: SourceSpec, target: Path) -> None:
     if spec.content_sha256 is None and spec.sha256 != "unknown":
         _compare(file, str(spec.file), spec.sha256)
     with _temporary(target) as temp:
-        with temp.open("wb") as out:
+        with _Limited(temp, spec.max_bytes) as out:
             if str(spec.file).endswith(".json"):
                 _write_rows(file, spec.member, out)
             else:
@@ -176,22 +194,25 @@ def _failures_of_the_place(what: str = "") -> Iterator[None]:
         raise _PlaceFailed(what + reason) from error
 
 
-def _copy(path: Path, out: BinaryIO) -> None:
+def _copy(path: Path, out: _Limited) -> None:
     with _failures_of_the_place(), path.open("rb") as stream:
         shutil.copyfileobj(stream, out, CHUNK)
 
 
-def _unpack(archive: Path, member: str, out: BinaryIO) -> None:
+def _unpack(archive: Path, member: str, out: _Limited) -> None:
     with _failures_of_the_place("the archive cannot be unpacked: "), zipfile.ZipFile(archive) as opened:
         if member not in opened.namelist():
             listed = ", ".join(opened.namelist()[:10])
             raise _PlaceFailed(f"the archive has no member '{member}'; it has: {listed}")
+        # Checked before anything is unpacked, because bzip2 and LZMA do not limit their use of memory.
+        out.check(opened.getinfo(member).file_size)
         with opened.open(member) as stream:
             shutil.copyfileobj(stream, out, CHUNK)
 
 
-def _write_rows(file: Path, member: str, out: BinaryIO) -> None:
+def _write_rows(file: Path, member: str, out: _Limited) -> None:
     """Write the rows that a JSON object has as a list or an object under the key `member`, as lines of a CSV file."""
+    out.check(file.stat().st_size)
     with _failures_of_the_place(f"the JSON file has no rows under '{member}': "):
         found = json.loads(file.read_bytes())[member]
         for row in found.values() if isinstance(found, dict) else found:
@@ -202,7 +223,7 @@ def _write_rows(file: Path, member: str, out: BinaryIO) -> None:
             out.write(line.getvalue().encode())
 
 
-def _download(url: str, out: BinaryIO) -> None:
+def _download(url: str, out: _Limited) -> None:
     def check(response: requests.Response, **_: Any) -> None:
         """Refuse what must not be followed or read; this runs before a redirect is followed or a body is read."""
         if response.is_redirect:
@@ -212,6 +233,10 @@ def _download(url: str, out: BinaryIO) -> None:
         if response.status_code != requests.codes.ok:
             is_transient = response.status_code in TRANSIENT_STATUS
             raise (_Transient if is_transient else _PlaceFailed)(f"HTTP status {response.status_code}")
+        stated = response.headers.get("Content-Length", "0")
+        if not re.fullmatch(r"[0-9]{1,18}", stated):
+            raise _PlaceFailed(f"the server states the length {stated!r}, which is not a number of bytes")
+        out.check(int(stated))
 
     _check_address(url)
     download = pooch.HTTPDownloader(

@@ -26,6 +26,8 @@ _KEYS = {
     "'names' or by numbers from 0",
 }
 LARGEST = 1e140
+# Beside a value this many times larger, another one counts as zero, because a double has 15 decimal digits.
+HIDING = 1e15
 # Features are scaled in place and in blocks of so many rows, so that a large matrix is not copied.
 BLOCK_ROWS = 1 << 16
 
@@ -151,6 +153,14 @@ def _scale(raw: Generated, steps: tuple[ScaleStep, ...]) -> list[dict[str, Any]]
             f"column '{raw.feature_names[int(largest.argmax())]}': values whose squares overflow; expected at most "
             f"{LARGEST:g}; found {largest.max():g}. Fix: measure the column in a larger unit"
         )
+    for i, big in enumerate(largest):
+        sizes = np.abs(X[:, i])
+        if 2 * np.count_nonzero((sizes > 0) & (sizes * HIDING < big)) > np.count_nonzero(sizes):
+            raise DatasetError(
+                f"column '{raw.feature_names[i]}': a value is so large that most others count as zero beside it; "
+                f"expected values within 15 orders of magnitude; found {X[sizes.argmax(), i]:g}. Fix: correct the "
+                "value, or list it under 'drop_rows'"
+            )
     cards: list[dict[str, Any]] = []
     for step in steps:
         card: dict[str, Any] = {"step": step, "meaning": MEANING[step]}

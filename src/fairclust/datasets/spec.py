@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 from pathlib import PurePosixPath
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
@@ -20,6 +21,8 @@ from pydantic import (
 
 from fairclust.messages import nearest
 
+GIB = 1 << 30
+
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")]
 Sha256 = Annotated[str, Field(pattern=r"^(unknown|[0-9a-f]{64})$")]
 ColumnRef = StrictStr | Annotated[StrictInt, Field(ge=0)]
@@ -29,10 +32,15 @@ OneCharacter = Annotated[str, Field(min_length=1, max_length=1)]
 
 def is_secure_url(url: str) -> bool:
     """Tell whether `url` may be fetched: https anywhere, http only on the loopback interface."""
-    scheme, host = urlsplit(url).scheme, urlsplit(url).hostname
-    if scheme == "http":
-        return host in ("localhost", "127.0.0.1", "::1")
-    return scheme == "https" and bool(host)
+    parts = urlsplit(url)
+    if not parts.hostname:
+        return False
+    if parts.scheme == "https" or (parts.scheme == "http" and parts.hostname == "localhost"):
+        return True
+    try:
+        return parts.scheme == "http" and ipaddress.ip_address(parts.hostname).is_loopback
+    except ValueError:
+        return False
 
 
 def _as_text(value: object) -> object:
@@ -78,6 +86,8 @@ class SourceSpec(Spec):
     """Licence of the data, or 'not stated'."""
     homepage: str | None = None
     """Page that describes the data."""
+    max_bytes: Annotated[int, Field(gt=0)] = 2 * GIB
+    """Largest size in bytes of the download, and of the member."""
     note: str | None = None
     """Anything that a reader should know."""
 
