@@ -61,7 +61,7 @@ def profiles(X: Any, labels: Any, *, n_columns: int = 5) -> pd.DataFrame:
     >>> found[["cluster", "column", "in_cluster", "in_all"]].values.tolist()
     [[0, 'age', 21.0, 42.0], [1, 'age', 63.0, 42.0]]
     """
-    frame = pd.DataFrame(X)
+    frame = X if isinstance(X, pd.DataFrame) else pd.DataFrame(_matrix(X))
     frame = frame.set_axis([str(name) for name in frame.columns], axis=1)
     labels = pd.Series(np.asarray(labels), dtype=float)
     if len(labels) != len(frame):
@@ -72,6 +72,15 @@ def profiles(X: Any, labels: Any, *, n_columns: int = 5) -> pd.DataFrame:
     decided = decide(places, [])
     rows = decided.preparation.transform(places)
     return profiles_of(frame, clusters, decided.columns, rows, n_columns=n_columns)
+
+
+def _matrix(X: Any) -> np.ndarray:
+    X = np.asarray(X)
+    if X.ndim != 2:
+        raise ValueError(
+            f"X has shape {X.shape}, expected one row for each sample and one column for each feature"
+        )
+    return X
 
 
 def profiles_of(

@@ -119,11 +119,19 @@ def test_a_cluster_without_a_small_group_says_what_was_due(people, capsys):
     assert "--min-balance would change that" in text
 
 
-def test_without_a_cost_of_k_means_nobody_pays_more(people, capsys):
+def test_groups_that_cost_nothing_with_k_means_pay_too(people, capsys):
+    rng = np.random.default_rng(0)
+    people.write_text(
+        "sex,a\n" + "".join(f"{'fm'[i % 2]},{rng.normal():.3f}\n" for i in range(60)) + "x,40\n" * 9
+    )
+    options = ("--sensitive", "sex", "--n-clusters", 3, "--set", "n_init=2")
+    text = told(run(capsys, "fit", people, *options))
+    (cost,) = re.findall(r"^sex x +([\d.]+) +0.000", text, re.MULTILINE)
+    assert f"and rows of sex x, which cost nothing with k-means, cost up to {cost} each\n" in text
     # With as many clusters as different rows, k-means costs nothing.
     people.write_text("sex,a\n" + "f,1\nf,1\nf,1\nm,9\nm,9\nm,9\n" * 9)
     text = told(run(capsys, "fit", people, "--sensitive", "sex", "--n-clusters", 2))
-    assert "who pays: " not in text and "\ncost: sum of squared distances" in text
+    assert "who pays: rows of sex f and sex m, which cost nothing with k-means, cost up to" in text
 
 
 def test_empty_clusters_are_counted(people, tmp_path, capsys):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from itertools import repeat
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -33,6 +35,7 @@ from fairclust.kernels.points import TiledPoints, worth_listing
 _MORE, _SPARE_ROWS = 3, 8
 # Lists of more rows are made anew in every pass. For these they take up to a gigabyte.
 _KEPT_ROWS = 20_000_000
+_LOG = logging.getLogger("fairclust.chunks")
 
 
 @dataclass
@@ -129,8 +132,10 @@ class ChunkedPoints:
 
     def _run(self, function: Any, *args: Any) -> Iterator[Any]:
         """The results of a pass, chunk by chunk."""
+        begin = perf_counter()
         yield from self.engine.run(function, self.chunks, *map(repeat, args))
         self.n_passes += 1
+        _LOG.info("pass %d over all rows: %.3g s", self.n_passes, perf_counter() - begin)
 
     def _sum(self, function: Any, *args: Any) -> tuple[Any, ...]:
         total = total_of(self._run(function, *args))

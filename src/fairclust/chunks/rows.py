@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from fairclust.outputs import atomic_write
 # All starts run on the first _FIRST_ROWS rows of the sample. The best one continues on _MORE_ROWS times as many rows,
 # and so on up to the whole sample. Steps on few rows are cheap, and after them few steps on many rows are needed.
 _FIRST_ROWS, _MORE_ROWS = 1 << 18, 4
+_LOG = logging.getLogger("fairclust.chunks")
 
 
 class ChunkedRows:
@@ -28,6 +30,10 @@ class ChunkedRows:
         self, table: ChunkTable, n_clusters: int, seed: int, *, dtype: DTypeLike, takes_lists: bool
     ) -> None:
         known = survey(table.chunks, table.engine, sample_rows=table.sample_rows, seed=seed)
+        n_sampled = len(known.X)
+        _LOG.info(
+            "%s rows, %d groups, %s rows sampled", f"{known.n_rows:,}", len(known.names), f"{n_sampled:,}"
+        )
         self.is_far = known.needs_double
         if self.is_far:
             dtype = np.float64

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
@@ -64,13 +65,19 @@ def _moments(chunk: Chunk, labels: np.ndarray, names: np.ndarray, n_clusters: in
 
 
 def read_in_chunks(args: Fit, cls: type, stack: ExitStack) -> RowsInChunks:
-    """The rows of the files, whose engine runs until the stack is closed."""
+    """The rows of the files, whose engine runs until the stack is closed; its passes are printed."""
     _check(args, cls)
+    log, handler = logging.getLogger("fairclust"), logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("%(asctime)s %(message)s", datefmt="%H:%M:%S"))
+    log.addHandler(handler)
+    stack.callback(log.removeHandler, handler)
+    log.setLevel(logging.INFO)
     engine: Engine = Threads()
     if where := args.scheduler or args.workers:
         # Imported only here, because Dask is not needed without a cluster.
         from fairclust.chunks.cluster import Cluster
 
+        log.info("starting or joining the workers")
         engine = Cluster(where)
     stack.enter_context(closing(engine))
     chunks, decision, counted, notes = prepare_chunks(

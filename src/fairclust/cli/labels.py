@@ -110,7 +110,14 @@ def labels_table(frame: pd.DataFrame, reasons: pd.Series, labels: np.ndarray, id
 
 
 def write_labels(path: Path, parts: Iterable[pd.DataFrame], *, reasons: bool) -> None:
-    """Write tables of `labels_table` below each other, completely or not at all, without the reasons unless asked."""
+    """Write tables of `labels_table` below each other, completely or not at all, without the reasons unless asked.
+
+    A name that ends in .npy gets an array of the clusters alone, with -1 for the rows that have none.
+    """
     with atomic_write(path) as file:
+        if path.suffix == ".npy":
+            clusters = [part.iloc[:, -2].fillna(-1).to_numpy(np.int32) for part in parts]
+            np.save(file, np.concatenate(clusters))
+            return
         for number, part in enumerate(parts):
             (part if reasons else part.iloc[:, :-1]).to_csv(file, index=False, header=number == 0)

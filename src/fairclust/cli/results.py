@@ -369,19 +369,23 @@ def _increase(cost: float, plain: float) -> float | None:
 
 
 def _payer_lines(result: dict[str, Any]) -> list[str]:
-    """The groups that pay most and least; none if k-means costs nothing."""
+    """The groups that pay most and least, and those whose rows cost nothing with k-means; none for k-means itself."""
     costs = {
         group: (of[result["method"]], of["KMeans"])
         for group, of in result["cost_per_row"].items()
         if group != "all rows"
     }
     paid = {group: more for group, of in costs.items() if (more := _increase(*of)) is not None}
-    if not paid:
-        return []
-    most, least = (end(paid, key=paid.__getitem__) for end in (max, min))
-    told = [f"a row of {shortened(most)} costs {compared(paid[most])} than with k-means"]
-    told += [f"a row of {shortened(least)} {compared(paid[least])}"] * (paid[most] != paid[least])
-    return [f"who pays: {', and '.join(told)}"]
+    told = []
+    if paid:
+        most, least = (end(paid, key=paid.__getitem__) for end in (max, min))
+        told = [f"a row of {shortened(most)} costs {compared(paid[most])} than with k-means"]
+        told += [f"a row of {shortened(least)} {compared(paid[least])}"] * (paid[most] != paid[least])
+    free = {group: own for group, (own, _) in costs.items() if group not in paid and own}
+    if free:
+        listed, dearest = shortened(" and ".join(free), 200), number(max(free.values()), 3)
+        told.append(f"rows of {listed}, which cost nothing with k-means, cost up to {dearest} each")
+    return [f"who pays: {', and '.join(told)}"] if told else []
 
 
 def _chance_lines(result: dict[str, Any]) -> list[str]:
