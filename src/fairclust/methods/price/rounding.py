@@ -292,9 +292,9 @@ class _Moves:
         self._point, self._first = np.empty((2, *self._cost.shape), int)
         self._changed = set(range(n_groups))
         self.look_again()
-        # The groups of two points that move together.
+        # The groups of two points that move together. Points of a group that change places matter if weights differ.
         few = n_groups**2 * n_clusters**2 * (n_groups if self._weighted else 1) <= _MOST_PAIRS
-        self._pairs = np.array(np.triu_indices(n_groups if few else 0, 1))
+        self._pairs = np.array(np.triu_indices(n_groups if few else 0, 0 if self._weighted else 1))
 
     def look_again(self) -> None:
         """Find the cheapest moves of the groups whose labels have changed."""
@@ -338,6 +338,7 @@ class _Moves:
         moved = np.eye(len(cost))[:, :, None, None] * weight
         # The second point goes the same way, or the other way.
         costs = cost, cost[one] + cost[two], cost[one] + cost[two].swapaxes(1, 2)
+        costs[1][one == two] = np.inf
         both = moved, moved[:, one] + moved[:, two], moved[:, one] - moved[:, two].swapaxes(2, 3)
         return np.concatenate(costs), np.concatenate(both, axis=1)
 
