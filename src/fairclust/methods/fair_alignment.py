@@ -23,8 +23,8 @@ _LLOYD_STEPS = 50
 # The alternation ends after this many rounds without gain. A single round is not enough, because every round draws new
 # random blocks.
 _PATIENCE = 3
-# Pairs are read in blocks of this many.
-_BLOCK_ROWS = 1 << 14
+# Pairs and points are read in blocks of this many. Where every block reads all pairs, there are at most _MOST_BLOCKS.
+_BLOCK_ROWS, _MOST_BLOCKS = 1 << 14, 16
 
 
 class _Plan(NamedTuple):
@@ -91,8 +91,8 @@ class FairAlignmentKMeans(FairClusterer):
 
     Notes
     -----
-    Distances of points to centres are computed in blocks of rows. The memory is about ``8 N (3 d + 16)`` bytes, or
-    ``24 N`` bytes for each cluster if that is more.
+    Distances of points to centres are computed in blocks of rows. The memory therefore grows with the rows and their
+    columns, about ``8 N (3 d + 16)`` bytes, and not with `n_clusters`.
 
     With `epsilon` the pairs are first matched and then split, as in the paper's alternation. The authors' program
     instead splits a share of all possible pairs, those that are cheapest to match, and does not keep the bound. The
@@ -262,14 +262,24 @@ class FairAlignmentKMeans(FairClusterer):
 def _labels(
     plan: _Plan, ends: np.ndarray, n_samples: int, n_clusters: int, rng: np.random.RandomState
 ) -> np.ndarray:
-    """The cluster with most of the mass of each point, shape (n_samples,), from the clusters of the pairs' rows."""
-    table = np.zeros(n_samples * n_clusters)
-    for points, clusters in zip((plan.first, plan.second), ends, strict=True):
-        table += np.bincount(points * n_clusters + clusters, plan.mass, len(table))
-    # Points with half of their mass in two clusters are common if one group is twice as large as the other. Ties must
-    # not favour the first clusters.
-    table *= 1 + 1e-9 * rng.uniform(size=len(table))
-    return table.reshape(n_samples, n_clusters).argmax(axis=1)
+    """The cluster with most of the mass of each point, shape (n_samples,), from the clusters of the pairs' rows.
+
+    The table of the masses of points in clusters is made for one block of points after the other. Every block reads all
+    pairs, so there are at most `_MOST_BLOCKS` of them.
+    """
+    labels = np.empty(n_samples, int)
+    for rows in blocks(n_samples, max(_BLOCK_ROWS, -(-n_samples // _MOST_BLOCKS))):
+        n_rows = rows.stop - rows.start
+        table = np.zeros(n_rows * n_clusters)
+        for points, clusters in zip((plan.first, plan.second), ends, strict=True):
+            inside = np.flatnonzero((points >= rows.start) & (points < rows.stop))
+            cells = (points[inside] - rows.start) * n_clusters + clusters[inside]
+            table += np.bincount(cells, plan.mass[inside], len(table))
+        # Points with half of their mass in two clusters are common if one group is twice as large as the other. Ties
+        # must not favour the first clusters.
+        table *= 1 + 1e-9 * rng.uniform(size=len(table))
+        labels[rows] = table.reshape(n_rows, n_clusters).argmax(axis=1)
+    return labels
 
 
 def _pair_costs(
