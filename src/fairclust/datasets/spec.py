@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import ipaddress
 from pathlib import PurePosixPath
 from typing import Annotated, Any, Literal
@@ -158,6 +159,14 @@ class ReaderSpec(Spec):
     def delimiter(self) -> str | None:
         """The separator, or None if the first line of the file shows it."""
         return self.sep if "sep" in self.model_fields_set else None
+
+    @field_validator("encoding")
+    @classmethod
+    def _encoding_exists(cls, value: str) -> str:
+        try:
+            return codecs.lookup(value).name
+        except LookupError:
+            raise ValueError(f"unknown encoding '{value}'") from None
 
     @model_validator(mode="after")
     def _names_need_no_header(self) -> ReaderSpec:

@@ -289,7 +289,8 @@ def steps(words: Iterable[str]) -> list[str]:
     # Marks such as A-, or '2+', which is better than 2. Of digits, '3+' alone is a limit. Strength is measured from 0.
     heads = "".join(sorted({word[0].upper() for word in known}))
     signs = [word[1:] for word in known if word[1:]]
-    are_marked = len(signs) > 1 or "-" in signs or (signs and heads.isalpha())
+    n_both = len(known) - len(heads)
+    are_marked = bool(signs) if heads.isalpha() else n_both > 1 or (n_both > 0 and "-" in signs)
     if all(re.fullmatch("[0-6A-Ga-g][+-]?", word) for word in known) and (
         are_marked or (len(heads) > 3 and "ABCDEFG".startswith(heads))
     ):
@@ -331,7 +332,7 @@ def _range(word: str) -> tuple[float, float] | None:
 
 
 def is_named(name: str, words: str) -> bool:
-    """Whether a word of a column's name is one that words.toml lists for a meaning: of codes and years, the last word.
+    """Whether a word of a column's name is one that words.toml lists: of codes, years and amounts, the last one.
 
     A last word that means 'number' does not count.
     """
@@ -339,6 +340,6 @@ def is_named(name: str, words: str) -> bool:
     own = own[:-1] if len(own) > 1 and own[-1] in ("number", "no", "nr", "num", "nummer", "numero") else own
     return any(
         word.startswith(of[:-1]) if of.endswith("*") else word == of
-        for word in (own[-1:] if words in ("codes", "years") else own)
+        for word in (own[-1:] if words in ("codes", "years", "amounts") else own)
         for of in WORDS[words]
     )

@@ -37,8 +37,9 @@ _DAY = re.compile(r"((19|20)?\d\d)(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])")
 # Blood pressures, means with their deviation, coordinates and the like.
 _SEVERAL = re.compile(r"[+-]?\d+([.,]\d+)?( ?[/±(;x×]|, ) ?[+-]?\d.*|\d{1,3}[-:]\d{1,3}")
 ID_NAME = re.compile(r"(^|[ _.-])(id|ids|uuid|guid|key|nr|no|index)$|[a-z]ID$", re.IGNORECASE)
-# If a column has times such as 1:02:59, 58:12 are minutes.
+# If a column has times such as 1:02:59 and 58:12, which is no time of a day, those of two parts are minutes.
 _SECONDS = re.compile(r"\d+:\d\d:(?!00)\d\d")
+_NO_HOUR = re.compile(r"(?<![\d:])(2[4-9]|[3-9]\d|\d{3,}):\d\d(?![\d:])")
 _PHONE = re.compile(r"(\+|00|\(0?)[\d ()/-]{6,}")
 _NEARLY_ALL = 0.95
 # The least share of numbers among the cells of a column of numbers whose other cells say that they are missing.
@@ -213,7 +214,7 @@ def _of_text(text: pd.Series, name: str, asked: Asked) -> Column:
     if distinct > 0.5 * len(text):
         return Column(name, "left out", f"free text: {many}")
     note = ""
-    if are_many:
+    if are_many or share(np.array([of is not None for of in units])) > 0.5:
         cell = shortened(repr(strange.iloc[0]))
         note = f"{count(len(strange), 'cell')} such as {cell} are no numbers in one unit, so all are categories; "
         note += f"--numbers {quoted(name)} takes these cells as missing"
@@ -256,7 +257,8 @@ def _as_label(column: Column, values: pd.Series, asked: Asked) -> Column | None:
     are_years = low >= 1800 and high <= 2100 and distinct <= MAX_CATEGORIES
     if not is_plain:
         return None
-    if cells.is_named(name, "coded") or (cells.is_named(name, "codes") and high >= 100):
+    is_coded = cells.is_named(name, "coded") and not cells.is_named(name, "amounts")
+    if is_coded or (cells.is_named(name, "codes") and high >= 100):
         return _codes(values, name, "codes, by the name of the column", asked)
     years_by_name = cells.is_named(name, "years") or 1900 <= low < high <= 2050
     if are_years and years_by_name and not cells.is_named(name, "since"):
@@ -314,7 +316,7 @@ def find_reading(
 
 def _read(words: Sequence[str], counts: np.ndarray, decimal: str) -> tuple[int, dict[str, Any], np.ndarray]:
     """How many rows are numbers with a decimal point, how they are read, and the numbers of the words, or NaN."""
-    clock = "min" if any(map(_SECONDS.search, words)) else "h"
+    clock = "min" if any(map(_SECONDS.search, words)) and any(map(_NO_HOUR.search, words)) else "h"
     amounts = [cells.measured(word, decimal, clock) for word in words]
     units = Counter[str]()
     for amount, n in zip(amounts, counts, strict=True):

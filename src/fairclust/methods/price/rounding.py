@@ -34,7 +34,7 @@ _MANY_CLUSTERS, _FEW_MOVED, _FEW_ENTERED = 64, 32, 16
 # sum of all burdens, and at the end for each cluster with an excess, unless some bounds are equalities, which whole
 # points rarely meet.
 _WORST, _ALL, _ANY = 100.0, 3.0, 100.0
-# If labels are off their bounds by a point or more, the charge is raised by this factor, so many times at most.
+# If labels are off bounds on sizes by a point or more, the charge is raised by this factor, so many times at most.
 _RAISED, _RAISES = 1e3, 4
 # Smaller burdens are rounding errors, and so are smaller changes of the cost, in units of the mean potential. If a
 # cluster lies far from all others, this mean is large, and _FAR times the mean gap replaces it. _ERROR is the rounding
@@ -81,8 +81,9 @@ def round_prices(
         near.labels[:] = labels[near.rows]
         added, moved = _flow(near, solved.prices, counts, moved)
         more, moved = move_points(near, criterion, moved, unit)
-    for _ in range(_RAISES):
-        # Whole points seldom need to be further off their bounds. Beside far clusters, the charge was too small.
+    # Only bounds on sizes have limits, and these are kept whatever they cost. Shares that a few far points would make
+    # many times as expensive may be off their bounds by points.
+    for _ in range(_RAISES if criterion.limits.any() else 0):
         if criterion.excess(moved).max() < max(1.0, near.weights.max()):
             break
         unit *= _RAISED
