@@ -135,6 +135,18 @@ def test_sizes_are_kept_although_a_far_cluster_makes_them_expensive(n_samples, s
     assert found.gap < 1e-6
 
 
+@pytest.mark.parametrize("bound", [{"tolerance": 0.0}, {"max_gap": 0.005}, {"min_balance": 0.9}])
+def test_bounds_on_groups_are_exceeded_where_two_far_points_make_them_expensive(bound):
+    """Two points of one group lie together, 1e6 from all others, and a third one there would cost 1e12."""
+    X = np.random.default_rng(1).normal(size=(200, 2))
+    X[:2] += 1e6
+    model = PriceFairKMeans(6, n_init=3, random_state=0, **bound)
+    with pytest.warns(UserWarning, match="a few points lie far from all others"):
+        model.fit(X, sensitive_features=np.arange(200) // 2 % 2)
+    assert model.cost_ < 1e3
+    assert model.violation_ >= 1
+
+
 def test_a_search_among_runs_with_negative_bounds_ends_with_a_fit():
     """With points this far from all others, the lower bound of all rough runs is below zero."""
     rng = np.random.default_rng(1)

@@ -81,9 +81,10 @@ def round_prices(
         near.labels[:] = labels[near.rows]
         added, moved = _flow(near, solved.prices, counts, moved)
         more, moved = move_points(near, criterion, moved, unit)
-    # Only bounds on sizes have limits, and these are kept whatever they cost. Shares that a few far points would make
-    # many times as expensive may be off their bounds by points.
-    for _ in range(_RAISES if criterion.limits.any() else 0):
+    # Bounds on sizes, whose rows count all groups alike, are kept whatever they cost. Bounds on groups, which a few far
+    # points can make many times as expensive, may be exceeded by points.
+    bounds_sizes = bool((np.ptp(criterion.rows, axis=1) == 0).any())
+    for _ in range(_RAISES if bounds_sizes else 0):
         if criterion.excess(moved).max() < max(1.0, near.weights.max()):
             break
         unit *= _RAISED
