@@ -1,11 +1,13 @@
 """The assignment kernel against plain NumPy."""
 
+import numba
 import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 from scipy.special import logsumexp, softmax
 
 from fairclust.kernels.assignment import Potentials
+from fairclust.kernels.fast import FAST, log
 from fairclust.kernels.points import NearestPoints, TiledPoints
 from fairclust.kernels.tiles import TILE, make_layout, pack_points
 from toys import with_one_thread_and_several
@@ -150,3 +152,15 @@ def test_equal_rows_of_a_group_are_one_point():
     ):
         np.testing.assert_allclose(mean * found, expected)
     assert mean * joined.priced(prices)[3] == pytest.approx(points.priced(prices)[3])
+
+
+def test_the_logarithm_of_the_kernels():
+    @numba.njit(fastmath=FAST)
+    def logs(x, out):
+        for i in range(len(x)):
+            out[i] = log(x[i])
+
+    x = np.concatenate([np.arange(1.0, 300.0), 1 + np.logspace(-16, 0, 1000), np.logspace(0, 307, 10_000)])
+    out = np.empty_like(x)
+    logs(x, out)
+    np.testing.assert_allclose(out, np.log(x), rtol=1e-15, atol=1e-15)

@@ -18,9 +18,10 @@ import numpy as np
 from numba import njit
 from numpy.typing import DTypeLike
 
-from fairclust.kernels.fast import FAST, exp, larger, larger_int, smaller, where_less
+from fairclust.kernels.fast import FAST, exp, larger, larger_int, log, quotient, smaller, where_less
 from fairclust.kernels.tiles import (
     TILE,
+    VECTOR,
     TileLayout,
     add_by_group,
     blocks,
@@ -190,6 +191,7 @@ def _soft(lo, hi, a, scale, offset, layout, weight, mass, potential, logsum, pro
     top = np.empty(TILE, a.dtype)
     total = np.empty(TILE, a.dtype)
     weighted = np.empty(TILE, a.dtype)
+    product = np.empty(VECTOR)
     # With more large shares for each point, products of all shares take less time.
     which = np.empty((TILE, n_clusters // 8), np.int32)
     if curved:
@@ -219,18 +221,20 @@ def _soft(lo, hi, a, scale, offset, layout, weight, mass, potential, logsum, pro
         if weight is None:
             for i in range(n):
                 lse += np.float64(top[i])
-            # One logarithm of the product of eight totals, because eight logarithms would take half of the pass. Totals
-            # are in [1, K], so the product does not overflow.
-            for i in range(0, n, 8):
-                product = 1.0
-                for m in range(i, min(i + 8, n)):
-                    product *= np.float64(total[m])
-                lse += np.log(product)
+            # One logarithm of the product of up to 8 totals, because logarithms would take much of the pass. Totals are
+            # in [1, K], so the products do not overflow.
+            total[n:width] = one
+            product[:] = 1.0
+            for i in range(0, width, VECTOR):
+                for m in range(VECTOR):
+                    product[m] *= np.float64(total[i + m])
+            for m in range(VECTOR):
+                lse += log(product[m])
         else:
             for i in range(n):
-                lse += np.float64(weight[t, i]) * (np.float64(top[i]) + np.log(np.float64(total[i])))
+                lse += np.float64(weight[t, i]) * (np.float64(top[i]) + log(np.float64(total[i])))
         for i in range(width):
-            total[i] = (one if weight is None else weight[t, i]) / total[i]
+            total[i] = quotient(one if weight is None else weight[t, i], total[i])
         total[n:width] = zero
         sa = zero
         for i in range(width):

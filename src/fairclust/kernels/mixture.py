@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-from fairclust.kernels.fast import FAST, exp, larger, where_less
+from fairclust.kernels.fast import FAST, exp, larger, log, quotient, where_less
 from fairclust.kernels.tiles import TILE, TileLayout, run_over_tiles, sum_by_group
 
 # Responsibilities of at most this many bytes are kept for the second pass of a gradient. Larger ones are computed
@@ -179,9 +179,9 @@ def _responsibilities(rows, t, n, density, sharpness, with_logsum, psi, top, tot
     logsum = 0.0
     if with_logsum:
         for i in range(n):
-            logsum += np.float64(counts[i]) * (np.float64(top[i]) + np.log(np.float64(total[i])))
+            logsum += np.float64(counts[i]) * (np.float64(top[i]) + log(np.float64(total[i])))
     for i in range(TILE):
-        total[i] = one / total[i]
+        total[i] = quotient(one, total[i])
     for k in range(n_clusters):
         row = psi[k]
         acc = zero
@@ -317,7 +317,19 @@ def _parted(joint, members, out):  # type: ignore[no-untyped-def]
     """Add the sums of joint categories to each of their members."""
     for s in range(members.shape[0]):
         for m in range(members.shape[1]):
-            out[members[s, m]] += joint[s]
+            for k in range(joint.shape[1]):
+                out[members[s, m], k] += joint[s, k]
+
+
+@njit(cache=True, nogil=True)
+def _joined(tables, members):  # type: ignore[no-untyped-def]
+    """The log probability of each joint category, shape (n_clusters, n_joint_categories): the sum of its members'."""
+    out = np.zeros((len(tables), len(members)), tables.dtype)
+    for k in range(len(tables)):
+        for m in range(members.shape[1]):
+            for s in range(len(members)):
+                out[k, s] += tables[k, members[s, m]]
+    return out
 
 
 @dataclass
@@ -348,9 +360,8 @@ class MixtureTiles:
         """The arguments of all kernels, in the dtype of the points, with the tables of the joint categories."""
         dtype = self.rows.points.dtype
         *parts, tables = (part.astype(dtype) for part in components)
-        # The log probability of a joint category is the sum of those of its members.
-        joint = sum(np.take(tables, column, axis=1) for column in self.members.T)
-        return self.rows, self.layout, Components._make([*parts, joint]), dtype.type(sharpness)
+        components = Components._make([*parts, _joined(tables, self.members)])
+        return self.rows, self.layout, components, dtype.type(sharpness)
 
     def table(
         self,

@@ -20,7 +20,7 @@ from numpy.typing import DTypeLike
 
 TILE = 512
 # Loops run over whole vectors, so the number of points in a tile is rounded up to a multiple of this.
-_VECTOR = 64
+VECTOR = 64
 # NumPy's arrays begin at multiples of 16 bytes. If that is no multiple of 32, a pass of distances takes a third longer.
 _ALIGNED = 64
 
@@ -72,7 +72,7 @@ def make_layout(groups: np.ndarray, n_groups: int) -> TileLayout:
 @numba.njit(cache=True, nogil=True)
 def padded(count):  # type: ignore[no-untyped-def]
     """Number of entries of a tile that the loops run over: `count` rounded up to whole vectors."""
-    return min(TILE, (count + _VECTOR - 1) // _VECTOR * _VECTOR)
+    return min(TILE, (count + VECTOR - 1) // VECTOR * VECTOR)
 
 
 def blocks(n: int, size: int) -> list[slice]:
