@@ -124,6 +124,9 @@ def test_a_cost_below_the_bound_is_never_printed_without_its_reason(violation):
     ("option", "value", "message"),
     [
         ("--tolerance", "x", "--tolerance: 'x' is neither a number nor a percentage"),
+        ("--max-cost-increase", "-5%", '"-0.05" for --max-cost-increase. Must be >= 0'),
+        ("--min-balance", "2", "--min-balance. Must be <= 1"),
+        ("--out", "rows.xlsx", "the file is CSV. Fix: name it rows.csv"),
         ("--tolerence", "0.1", "Unknown option: --tolerence. Did you mean --tolerance?"),
         ("--max-cost-increase", "5", "5 would be 500 %. Fix: write 5%, or 500% if that is meant"),
     ],

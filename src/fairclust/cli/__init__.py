@@ -9,7 +9,7 @@ import traceback
 from collections.abc import Sequence
 from importlib import import_module
 
-from cyclopts import CycloptsError
+from cyclopts import CycloptsError, MissingArgumentError
 
 from fairclust.cli.options import Options, command_line
 from fairclust.cli.screen import show
@@ -44,7 +44,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         function, bound, _ = program.parse_args(words, exit_on_error=False, print_error=False)
     except CycloptsError as error:
-        return _fail(command, f"{error}\n`{command} --help` shows the options.")
+        message = str(error)
+        if isinstance(error, MissingArgumentError) and not set(error.argument.names) & set(words):
+            name = error.argument.name
+            message = f"{name if error.argument.index is None else name[2:].upper()} is needed."
+        return _fail(command, f"{message}\n`{command} --help` shows the options.")
     options = function(*bound.args, **bound.kwargs)
     if not isinstance(options, Options):
         # It has shown the help.

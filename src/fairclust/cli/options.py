@@ -31,6 +31,8 @@ _COLUMNS = Group("The columns of the table", sort_key=4)
 _FILE = Group("The file", sort_key=5)
 _OUTPUT = Group("More on method and output", sort_key=6)
 _LARGE = Group("Tables larger than the memory: Parquet files that are read in chunks", sort_key=7)
+# Formats that a user who names a file so would expect.
+_NOT_CSV = {".xlsx", ".xls", ".ods", ".parquet", ".feather", ".json", ".dta", ".sav"}
 _SHORT = {group.name for group in (_TABLES, _RUNS, _SHELL, _FIRST)}
 
 
@@ -49,6 +51,11 @@ def _part(_: Any, tokens: Sequence[Token]) -> float:
     return number
 
 
+def _check_csv(_: Any, path: Path | None) -> None:
+    if path is not None and path.suffix.lower() in _NOT_CSV:
+        raise ValueError(f"the file is CSV. Fix: name it {path.with_suffix('.csv')}")
+
+
 def _option(group: Group, text: str, metavar: str | None = None, **more: Any) -> Parameter:
     return Parameter(group=group, help=text, metavar=metavar, **more)
 
@@ -58,7 +65,7 @@ _file, _output, _large = partial(_option, _FILE), partial(_option, _OUTPUT), par
 
 _Many = Annotated[tuple[str, ...], Parameter(consume_multiple=True)]
 _Files = Annotated[tuple[Path, ...], Parameter(consume_multiple=True)]
-_Part = Annotated[float, Parameter(converter=_part)]
+_Part = Annotated[float, Parameter(converter=_part, allow_leading_hyphen=True)]
 _Clusters = Annotated[int, _first("number of clusters", "K", validator=Number(gte=1))]
 _Seed = Annotated[int, _output("random state", "N", show_default=True, validator=Number(gte=0))]
 _Report = Annotated[Path | None, _first("write one HTML page to share here", "FILE")]
@@ -128,17 +135,23 @@ class Fit(Raw):
 
     n_clusters: _Clusters
     method: Annotated[str, _first("see `fairclust methods`", "NAME", show_default=True)] = "price"
-    tolerance: Annotated[_Part | None, _first("how far shares may be off: 0.1, a tenth", "T")] = None
-    min_balance: Annotated[_Part | None, _first("least ratio of groups in a cluster: 0.4", "B")] = None
+    tolerance: Annotated[
+        _Part | None,
+        _first("how far shares may be off: 0.1, a tenth", "T", validator=Number(gte=0, lt=1)),
+    ] = None
+    min_balance: Annotated[
+        _Part | None,
+        _first("least ratio of groups in a cluster: 0.4", "B", validator=Number(gte=0, lte=1)),
+    ] = None
     max_cost_increase: Annotated[
-        _Part | None, _first("the fairest that cost this much more: 5%", "SHARE")
+        _Part | None, _first("the fairest that cost this much more: 5%", "SHARE", validator=Number(gte=0))
     ] = None
     equal_sizes: Annotated[bool, _bounds("clusters of equal size, up to one row")] = False
     set: Annotated[
         tuple[str, ...], _bounds("a parameter of the method: lam=100; may be repeated", "NAME=VALUE")
     ] = ()
     weight: Annotated[str | None, _columns("column that says how often a row counts", "COLUMN")] = None
-    out: Annotated[Path | None, _first("write the rows with their clusters here", "FILE")] = None
+    out: Annotated[Path | None, _first("write rows and clusters here, as CSV", "FILE", validator=_check_csv)] = None
     save: Annotated[Path | None, _first("write the model, for `fairclust predict`", "FILE")] = None
     report: _Report = None
     json: _Json = False
@@ -167,7 +180,7 @@ class _Model(Options):
 class Predict(File, _Model):
     """Predict the clusters of new rows by a model of `fit --save`."""
 
-    out: Annotated[Path | None, _first("write here instead of to standard output", "FILE")] = None
+    out: Annotated[Path | None, _first("write here instead of to standard output", "FILE", validator=_check_csv)] = None
 
 
 @dataclass(kw_only=True)
@@ -195,7 +208,7 @@ class Front(Raw):
     starts: Annotated[
         int, _first("starts of every setting", "N", show_default=True, validator=Number(gte=1))
     ] = 3
-    out: Annotated[Path | None, _first("write a row for each setting here, as CSV", "FILE")] = None
+    out: Annotated[Path | None, _first("write a row for each setting here, as CSV", "FILE", validator=_check_csv)] = None
     report: _Report = None
     seed: _Seed = 0
 
