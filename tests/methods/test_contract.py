@@ -278,6 +278,12 @@ def test_too_few_steps_are_announced_at_the_line_of_the_user(cls, grouped_blobs)
     assert model.converged_
 
 
+def test_plain_kmeans_with_too_few_steps_says_so(grouped_blobs):
+    with pytest.warns(ConvergenceWarning, match="stopped after 1 step, .* raise max_iter") as caught:
+        labels = methods.KMeans(4, max_iter=1, random_state=0).fit(grouped_blobs()[0]).labels_
+    assert {warning.filename for warning in caught} == {__file__} and len(set(labels)) == 4
+
+
 FALLING = [
     methods.BalancedFairKMeans(4),
     methods.FairAlignmentKMeans(4, transport_weight=1.0),

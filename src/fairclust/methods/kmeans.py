@@ -13,6 +13,7 @@ from sklearn.utils import check_random_state
 
 from fairclust.base import initial_centers, record
 from fairclust.chunks.rows import ChunkedRows
+from fairclust.messages import count
 from fairclust.methods._prototypes import PrototypeClusterer
 from fairclust.solvers.alternation import Alternation, Prototypes, alternate, judge_fall, plain_step
 from fairclust.solvers.lloyd import Lloyd
@@ -74,7 +75,9 @@ class KMeans(PrototypeClusterer):
             model.set_params(init=self._searched(X), n_init=1)
         model.fit(X)
         if model.n_iter_ == self.max_iter:
-            self._complain_of_moving()
+            self._complain(
+                f"stopped after {count(self.max_iter, 'step')}, perhaps before it converged: raise max_iter or tol"
+            )
         self.labels_ = model.labels_
         self.cluster_centers_ = self._centers = model.cluster_centers_
         self.inertia_ = self._paid(X, self.labels_, self.cluster_centers_)
