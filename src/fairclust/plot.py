@@ -16,7 +16,7 @@ import pandas as pd
 from fairclust.looks import COLOURS, in_matplotlib, look
 from fairclust.metrics import Scored, score_labels
 from fairclust.metrics.table import METRICS
-from fairclust.sensitive import read_groups
+from fairclust.sensitive import read_sensitive
 
 __all__ = ["FrontDisplay"]
 
@@ -94,7 +94,9 @@ class FrontDisplay:
         ValueError
             The shapes disagree, the labels are not non-negative integers, or a group is missing.
         """
-        groups = read_groups(sensitive_features, len(X))
+        if sensitive_features is None:
+            raise ValueError("sensitive_features is missing: pass the group of every row")
+        groups = read_sensitive(sensitive_features, len(X))
         rows = []
         for method, setting, labels in clusterings:
             scores = score_labels(Scored(labels, groups.codes, X, columns=groups.by_column), MEASURED)

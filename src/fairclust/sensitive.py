@@ -89,13 +89,6 @@ def read_sensitive(sensitive_features: Any, n_samples: int, *, means: Collection
     return Sensitive(tuple(columns), groups, cells)
 
 
-def read_groups(sensitive_features: Any, n_samples: int) -> Sensitive:
-    """As `read_sensitive`, for methods that need at least one column."""
-    if sensitive_features is None:
-        raise ValueError("sensitive_features is missing: pass the group of every row by keyword")
-    return read_sensitive(sensitive_features, n_samples)
-
-
 def new_groups(
     columns: tuple[SensitiveColumn, ...],
     known: np.ndarray,

@@ -29,10 +29,8 @@ def test_replays_the_papers_update(grouped_blobs, cls, n_groups, lam):
     np.testing.assert_allclose(model.cluster_centers_, centers)
     if cls is VariationalFairKMedians:
         np.testing.assert_array_equal(X[model.medoid_indices_], centers)
-        assert model.medoid_gap_ == 0
     np.testing.assert_allclose([step["objective"] for step in model.history_], energies, rtol=1e-6)
     assert model.n_inner_iter_ == inner
-    assert model.n_energy_rises_ == (np.diff(energies) > 0).sum()
 
 
 def test_lam_zero_is_lloyd(grouped_blobs):

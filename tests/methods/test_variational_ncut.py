@@ -46,7 +46,6 @@ def test_mm_replays_the_papers_update(grouped_blobs, n_groups, lam):
     np.testing.assert_array_equal(model.labels_, labels)
     np.testing.assert_allclose([step["objective"] for step in model.history_], energies, rtol=1e-6)
     assert sum(step["inner_iter"] for step in model.history_) == inner
-    assert model.n_energy_rises_ == int((np.diff(energies) > 0).sum())
 
 
 @pytest.mark.parametrize("n_groups", [2, 3])
@@ -58,7 +57,6 @@ def test_accelerated_energy_never_rises_and_is_what_the_metrics_say(grouped_blob
     model = VariationalFairNCut(4, lam=lam, init=init, random_state=0).fit(X, sensitive_features=codes)
     energies = np.array([step["objective"] for step in model.history_])
     assert (np.diff(energies) <= 0).all()
-    assert model.n_energy_rises_ == 0
     assert model.converged_
     cut, fairness = energy_terms(W, model.labels_, codes, model.target_, 4)
     assert model.history_[-1]["clustering"] == pytest.approx(cut, abs=1e-9)

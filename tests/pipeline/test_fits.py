@@ -84,7 +84,7 @@ def test_every_end_of_a_fit_is_a_row_the_others_go_on_and_what_is_finished_is_ke
     assert rows.wall_seconds.between(0, 30).all() and not rows.lost.any()
     ok = rows.iloc[0]
     assert json.loads(ok.counts).keys() == {"f", "m"} and ok.n_iter == 1 and ok.objective == 2.5
-    assert 0 < ok.peak_memory_mb < 4000 and "numpy" in ok.versions and json.loads(ok.history)[0]["step"] == 1
+    assert "numpy" in ok.versions and json.loads(ok.history)[0]["step"] == 1
     data = load_prepared(tmp_path / "data")
     found = labels_of(tmp_path / "results/fits/toy/odd.parquet", ok.key)
     assert ok.sse == pytest.approx(sse(data.X, found))

@@ -142,7 +142,7 @@ def test_at_matched_fairness_the_front_is_read_at_the_level(tmp_path):
     assert (row.kind, row.choice.setting) == ("matched fairness", "between λ = 2 and λ = 3")
     assert row.choice.cells.sse.to_list() == pytest.approx([100.5, 103.5])
     assert row.choice.spread("fairness_error").mean == pytest.approx(0.105)
-    assert (said(row), row.choice.n_ok) == ((AGREES, ON_FRONT), 2) and math.isnan(row.choice.lam)
+    assert (said(row), row.choice.n_ok) == ((AGREES, ON_FRONT), 2) and row.choice.cells.lam.isna().all()
     # Neither the error nor another fairness metric is judged.
     assert [value.agrees for value in row.values] == ["", "yes", ""]
     assert "chose the setting" in row.values[0].note and "only the cost" in row.values[2].note
@@ -174,7 +174,11 @@ def test_a_level_out_of_reach_shows_the_setting_nearest_to_the_reported_values(t
         *starts("own", [300.0, 300.0], lam=3, fairness_error=0.12),
     ]
     row = matched(values, grid)
-    assert (said(row), row.choice.lam, row.choice.setting) == ((DIFFERS, LESS_FAIR), 2.0, "λ = 2")
+    assert (said(row), row.choice.cells.lam.iloc[0], row.choice.setting) == (
+        (DIFFERS, LESS_FAIR),
+        2.0,
+        "λ = 2",
+    )
     assert "nearest to the reported values" in row.note
     # Starts whose values scatter around the reported ones are no less fair than these.
     near = starts("own", [99.0, 101.0, 100.0], lam=1, fairness_error=[0.10, 0.13, 0.09])
@@ -188,13 +192,13 @@ def test_an_infinite_error_is_no_end_of_a_front(tmp_path):
         *starts("own", [99.0, 99.0], lam=3, fairness_error=0.05),
     ]
     row = matched(values, grid)
-    assert (said(row), row.choice.lam) == ((AGREES, ON_FRONT), 3.0)
+    assert (said(row), row.choice.cells.lam.iloc[0]) == ((AGREES, ON_FRONT), 3.0)
 
 
 def test_without_a_published_setting_or_a_rule_the_lowest_objective_is_shown(tmp_path):
     values = reported(tmp_path, "own,sse,100.0")
     row = only(judged(table(), values, starts("own", [100.0] * 2, lam=1), starts("own", [90.0] * 2, lam=2)))
-    assert (row.choice.lam, row.kind, said(row)) == (2.0, "as printed", (DIFFERS, OFF))
+    assert (row.choice.cells.lam.iloc[0], row.kind, said(row)) == (2.0, "as printed", (DIFFERS, OFF))
     assert "publishes no setting" in row.note
 
 

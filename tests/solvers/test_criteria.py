@@ -16,7 +16,7 @@ def met(criterion, table):
     """Tell whether there are helper variables with which every cluster satisfies the rows of the criterion."""
     for column in table.T:
         left = criterion.rows @ column
-        if criterion.equal:
+        if criterion.shares is not None:
             if np.abs(left - criterion.limits[:, 0]).max(initial=0) > 1e-9:
                 return False
         else:
@@ -60,4 +60,4 @@ def test_bounds_that_can_just_be_met():
     make_criterion(names, sizes, min_balance=1 / 3)
     make_criterion(names, sizes, target=np.array([0.5, 0.5]), tolerance=0.5)
     make_criterion(names, sizes, max_gap=0)
-    assert make_criterion(names, sizes).equal
+    assert make_criterion(names, sizes).shares is not None

@@ -32,10 +32,6 @@ class ChunkTable:
     sample_rows: int | None = None  # see `open_chunks`
     has_groups: bool = True  # without groups, all rows are of one
 
-    @property
-    def n_rows(self) -> int:
-        return sum(chunk.n_rows for chunk in self.chunks)
-
     def close(self) -> None:
         """End the workers that `open_chunks` started, and close a client that it opened."""
         self.engine.close()

@@ -151,7 +151,9 @@ class Fit(Raw):
         tuple[str, ...], _bounds("a parameter of the method: lam=100; may be repeated", "NAME=VALUE")
     ] = ()
     weight: Annotated[str | None, _columns("column that says how often a row counts", "COLUMN")] = None
-    out: Annotated[Path | None, _first("write rows and clusters here, as CSV", "FILE", validator=_check_csv)] = None
+    out: Annotated[
+        Path | None, _first("write rows and clusters here, as CSV", "FILE", validator=_check_csv)
+    ] = None
     save: Annotated[Path | None, _first("write the model, for `fairclust predict`", "FILE")] = None
     report: _Report = None
     json: _Json = False
@@ -180,7 +182,9 @@ class _Model(Options):
 class Predict(File, _Model):
     """Predict the clusters of new rows by a model of `fit --save`."""
 
-    out: Annotated[Path | None, _first("write here instead of to standard output", "FILE", validator=_check_csv)] = None
+    out: Annotated[
+        Path | None, _first("write here instead of to standard output", "FILE", validator=_check_csv)
+    ] = None
 
 
 @dataclass(kw_only=True)
@@ -208,7 +212,9 @@ class Front(Raw):
     starts: Annotated[
         int, _first("starts of every setting", "N", show_default=True, validator=Number(gte=1))
     ] = 3
-    out: Annotated[Path | None, _first("write a row for each setting here, as CSV", "FILE", validator=_check_csv)] = None
+    out: Annotated[
+        Path | None, _first("write a row for each setting here, as CSV", "FILE", validator=_check_csv)
+    ] = None
     report: _Report = None
     seed: _Seed = 0
 

@@ -41,15 +41,13 @@ class PreparedDataset:
     # The sensitive columns of numbers, (N,), float64, by name. Their codes are those of ranges.
     numbers: Mapping[str, np.ndarray] = field(default_factory=dict)
 
-    @property
-    def sensitive_features(self) -> np.ndarray | Mapping[str, np.ndarray]:
-        """The groups, or the columns by name if there are several; the methods that take several columns get this."""
-        return self.columns or self.groups
-
     def with_numbers(self, means: Collection[str]) -> np.ndarray | Mapping[str, np.ndarray]:
-        """As `sensitive_features`, but with the numbers of the columns in `means` instead of the codes of ranges."""
+        """The groups, or the columns by name if there are several, for the methods that take several columns.
+
+        The columns in `means` are numbers instead of the codes of ranges.
+        """
         found = {name: self.numbers[name] for name in means if name in self.numbers}
-        return {**self.columns, **found} if found else self.sensitive_features
+        return {**self.columns, **found} if found else self.columns or self.groups
 
     def content_hash(self) -> str:
         """The SHA-256 of all arrays and names, which identifies these data. It is also on their card."""

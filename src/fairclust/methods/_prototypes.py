@@ -242,9 +242,6 @@ class MedoidClusterer(PrototypeClusterer):
         The medoids of the last assignment, which `predict` uses too.
     medoid_indices_ : ndarray of shape (n_clusters,)
         The row of X of every centre; -1 for a centre of `init` that was never moved.
-    medoid_gap_ : float
-        When `cluster_centers_` were found, the sum of distances to the medoids was larger than that to exact medoids by
-        at most this fraction; 0 if all medoids are exact.
     """
 
     _power = 1
@@ -258,7 +255,6 @@ class MedoidClusterer(PrototypeClusterer):
         super()._keep(points, prototypes, *map_of)
         unmoved = np.full(self.n_clusters, -1)
         self.medoid_indices_ = unmoved if prototypes.rows is None else prototypes.rows
-        self.medoid_gap_ = prototypes.gap
 
     def _restore(self, X: np.ndarray) -> None:
         super()._restore(X)

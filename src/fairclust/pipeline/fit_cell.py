@@ -10,7 +10,6 @@ import random
 import time
 import warnings
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,14 +23,6 @@ def load_class(path: str) -> Any:
     """The class that a dotted path names."""
     module, _, name = path.rpartition(".")
     return getattr(importlib.import_module(module), name)
-
-
-def _peak_memory_mb() -> float | None:
-    """The largest resident memory since it was last reset; None without /proc (macOS)."""
-    with contextlib.suppress(OSError):
-        status = Path("/proc/self/status").read_text()
-        return int(status.partition("VmHWM:")[2].split()[0]) / 1024
-    return None
 
 
 def _scalars(model: Any) -> dict[str, Any]:
@@ -79,15 +70,13 @@ def fit_cell(
     """Fit one cell in this process; returns its record and its labels or None.
 
     Beside a graph X, `points` are the features of its nodes, for methods whose `fit` takes them. The record has
-    status, reason, seconds, memory, the estimator's own numbers and its history. A MemoryError is raised.
+    status, reason, seconds, the estimator's own numbers and its history. A MemoryError is raised.
     """
     from fairclust.base import Diverged, NotSupported
 
     labels = None
     status, reason = "ok", ""
     extra: dict[str, Any] = {}
-    with contextlib.suppress(OSError):
-        Path("/proc/self/clear_refs").write_text("5")
     # Some methods draw from the global generators although they have a random_state.
     np.random.seed(cell.random_state)  # noqa: NPY002
     random.seed(cell.random_state)
@@ -118,7 +107,6 @@ def fit_cell(
         "warnings": messages[:5],
         "wall_seconds": end[0] - begin[0],
         "cpu_seconds": end[1] - begin[1],
-        "peak_memory_mb": _peak_memory_mb(),
         **extra,
     }
     return record, labels

@@ -155,7 +155,7 @@ class _Job:
                 _fit, *inputs, seconds=self.request.cell_seconds, limit=" (limits.cell_seconds)"
             )
         except FitEnded as ended:
-            took = {"wall_seconds": time.perf_counter() - begin, "cpu_seconds": None, "peak_memory_mb": None}
+            took = {"wall_seconds": time.perf_counter() - begin, "cpu_seconds": None}
             record, labels = {"status": ended.status, "reason": str(ended), "warnings": [], **took}, None
         record |= {**self.origin, "finished": time.time()}
         if record["status"] not in _FINAL:

@@ -27,7 +27,7 @@ class DamagedFile(UserError):
 
 
 RUN_COLUMNS = [
-    *("wall_seconds", "cpu_seconds", "score_seconds", "peak_memory_mb", "threads"),
+    *("wall_seconds", "cpu_seconds", "score_seconds", "threads"),
     *("git_commit", "versions", "finished"),
 ]
 """What a cell costs and where it was computed. These columns differ from run to run. They are kept in a separate

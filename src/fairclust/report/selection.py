@@ -72,11 +72,6 @@ class Choice:
         return len(self.cells)
 
     @property
-    def lam(self) -> float:
-        """The setting's lambda; NaN without one."""
-        return float(self.cells.lam.iloc[0]) if len(self.cells) else math.nan
-
-    @property
     def cell(self) -> pd.Series | None:
         """The start with the lowest objective, for plots that show a single clustering."""
         starts = best_starts(self.cells)

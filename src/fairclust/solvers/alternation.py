@@ -26,7 +26,6 @@ class Prototypes(NamedTuple):
 
     centers: np.ndarray  # (n_clusters, n_features)
     rows: np.ndarray | None = None  # (n_clusters,); for k-medians: the rows of the centres in X
-    gap: float = 0.0  # For k-medians: a bound on the relative gap to the cost of the best centres
     means: np.ndarray | None = (
         None  # (n_clusters, n_features); the means beyond which `overshot` moved the centres
     )
@@ -68,7 +67,6 @@ class Run(NamedTuple):
     history: list[dict[str, float]]
     # Number of steps. If the last one found no assignment as good as the one before, it has no record in `history`.
     n_steps: int
-    n_rises: int  # Steps after which the objective was higher
     # "at rest" if the objective has stopped changing, "emptied" if a cluster is empty, "above target" if it would not
     # become cheap enough, or "cut short" if the number of steps has reached its limit.
     verdict: str
@@ -96,7 +94,7 @@ def alternate(
     """Compute assignments and centres in turn, from the given centres."""
     history: list[dict[str, float]] = []
     last: Step | None = None
-    n_rises, verdict = 0, "cut short"
+    verdict = "cut short"
     for step in range(1, max_iter + 1):
         begin = perf_counter()
         new = prototypes if last is None else alternation.update(points, last.labels, prototypes)
@@ -106,7 +104,6 @@ def alternate(
             verdict = "at rest"
             break
         before, last, prototypes = last, now, new
-        n_rises += int(before is not None and now.objective > before.objective)
         more = {"inner_iter": now.n_passes, "n_nonempty": now.counts.shape[1] - now.n_empty, **now.more}
         history.append(record(step, begin, now.objective, now.clustering, now.fairness, **more))
         if verbose:
@@ -115,7 +112,7 @@ def alternate(
             verdict = judged
             break
     assert last is not None
-    return Run(prototypes, last, history, step, n_rises, verdict)
+    return Run(prototypes, last, history, step, verdict)
 
 
 def judge_fall(step: int, before: Step | None, now: Step, *, tol: float, target: float = np.inf) -> str:
@@ -161,6 +158,4 @@ def medoid_centers(X: np.ndarray, labels: np.ndarray, old: Prototypes) -> Protot
     for k, medoid in enumerate(clusters):
         if medoid.row >= 0:
             rows[k], centers[k] = medoid.row, X[medoid.row]
-    cost = sum(medoid.cost for medoid in clusters)
-    bound = sum(medoid.lower_bound for medoid in clusters)
-    return Prototypes(centers, rows, cost / bound - 1 if bound else 0.0)
+    return Prototypes(centers, rows)

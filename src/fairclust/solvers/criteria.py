@@ -67,11 +67,8 @@ class Criterion:
     # Called with a table, shape (n_groups, n_clusters). Returns the number of points by which each cell is outside its
     # bounds, same shape; 0 within.
     excess: Callable[..., np.ndarray]
-    equal: bool = False  # Whether the rows are those of `exact_shares`, which are all equalities
+    shares: np.ndarray | None = None  # (n_groups,); those of `exact_shares`, whose rows are all equalities
     helpers: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))  # (n_rows, n_helpers)
-    # The largest share of each group, (n_groups,). It is set if the rows fix the shares, or bound the share of every
-    # group from above and from below. Otherwise it is empty.
-    high: np.ndarray = field(default_factory=lambda: np.empty(0))
     exact: np.ndarray = field(
         default_factory=lambda: np.empty(0, bool)
     )  # (n_rows,); which rows are equalities
@@ -96,7 +93,7 @@ class Criterion:
         if self.limits.ndim == 1:
             object.__setattr__(self, "limits", self.limits[:, None])
         if not self.exact.size:
-            object.__setattr__(self, "exact", np.full(n_rows, self.equal))
+            object.__setattr__(self, "exact", np.full(n_rows, self.shares is not None))
         if self.saving is None:
             object.__setattr__(self, "saving", self._saving_of_rows)
 
@@ -185,13 +182,8 @@ def exact_shares(shares: np.ndarray, *, complete: bool = False) -> Criterion:
     def excess(table: np.ndarray) -> np.ndarray:
         return np.abs(table - np.outer(shares, table.sum(axis=0)))
 
-    return Criterion(
-        (np.eye(len(shares)) - shares[:, None])[:n_rows],
-        np.zeros(n_rows),
-        excess,
-        equal=True,
-        high=shares,
-    )
+    rows = (np.eye(len(shares)) - shares[:, None])[:n_rows]
+    return Criterion(rows, np.zeros(n_rows), excess, shares=shares)
 
 
 def share_bounds(lower: np.ndarray, upper: np.ndarray) -> Criterion:
@@ -210,8 +202,7 @@ def share_bounds(lower: np.ndarray, upper: np.ndarray) -> Criterion:
         unit = unit[:1]
     over, under = (unit - high[:, None])[high < 1], (low[:, None] - unit)[low > 0]
     rows = np.vstack([over, under])
-    bound_all = len(rows) == 2 * len(lower)
-    return Criterion(rows, np.zeros(len(rows)), excess, high=upper if bound_all else np.empty(0))
+    return Criterion(rows, np.zeros(len(rows)), excess)
 
 
 def ratio_bound(ratio: float, n_groups: int) -> Criterion:

@@ -147,7 +147,7 @@ def dual_prices(
     if not criterion.rows.size:
         _, mass, cost, _ = points.priced(np.zeros(shape))
         return Prices(np.zeros(shape), y, mass, cost, float(criterion.excess(mass).max()), 0.0, 1, True)
-    many = criterion.combined or (not criterion.equal and y.size > _LARGE_UNKNOWNS)
+    many = criterion.combined or (criterion.shares is None and y.size > _LARGE_UNKNOWNS)
     first, grow, shrink = _MANY_DAMPING if many else (_DAMPING, 10, 10)
     damping, n_passes, rejected = _DAMPING if start is None else first, 0, False
     for level in levels:
@@ -244,12 +244,12 @@ def _newton_step(
     # boundary, so the damping needs a second part. It keeps steps below a hundred units, and it vanishes with the
     # violation. The slack would not do here, because it stays large in rows that are far from their limits.
     shorten = _SHORTEN * current.violation / unit
-    if criterion.equal:
+    if criterion.shares is not None:
         curved = float(blocks[:, diagonal, diagonal].mean()) or 1.0
         blocks[:, diagonal, diagonal] += damping * (curved + shorten)
         # A solution for all unit vectors takes eight times as long as one for a single vector.
         criterion.work.systems(8 * len(blocks), n_clusters)
-        step = step_of_equal_shares(blocks, mass, criterion.high)
+        step = step_of_equal_shares(blocks, mass, criterion.shares)
         return y + step[:-1] - step[-1]
     # The slack is divided by the number of points and the multipliers by the unit, so all numbers are of order one.
     scale = unit / n_points

@@ -135,7 +135,7 @@ def whole_table(soft: np.ndarray, prices: np.ndarray, criterion: Criterion) -> n
     sizes = np.floor(soft.sum(axis=0) + 1e-9)
     missing = int(totals.sum() - sizes.sum())
     sizes[np.argsort(sizes - soft.sum(axis=0), kind="stable")[:missing]] += 1
-    if criterion.equal:
+    if criterion.shares is not None:
         soft = np.outer(totals / totals.sum(), sizes)
     down = np.floor(soft + 1e-9)
     part = soft - down

@@ -10,7 +10,6 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from fairclust.base import FairClusterer, record
-from fairclust.group_encoding import split_columns
 from fairclust.messages import count
 from fairclust.methods.programs.fair_lp import bound_violation, fair_assignment_lp, round_assignment
 from fairclust.solvers.lloyd import Lloyd
@@ -22,9 +21,8 @@ class BeraFairKMeans(FairClusterer):
 
     In every cluster the share of group j lies between ``mu_j (1 - tolerance)`` and ``mu_j / (1 - tolerance)``, where
     mu_j is the group's share of the data. The solution of the linear program is exactly within these bounds. The
-    labels, which are rounded from it, violate them by at most about two points. Groups may overlap, and
-    `sensitive_features` then has a column of truth values for each. The tables of balanced fair k-means call this
-    method FAC.
+    labels, which are rounded from it, violate them by at most about two points. The tables of balanced fair k-means
+    call this method FAC. `PriceFairKMeans` also takes groups that overlap.
 
     Parameters
     ----------
@@ -45,8 +43,7 @@ class BeraFairKMeans(FairClusterer):
     price_of_fairness_ : float
         `cost_` divided by the cost of the nearest centres; 1 if both are zero.
     violation_ : float
-        The largest number of points by which any group exceeds or misses its bounds in any cluster; below 2 for
-        groups that do not overlap.
+        The largest number of points by which any group exceeds or misses its bounds in any cluster; below 2.
     n_iter_ : int
         Number of Lloyd steps of k-means.
     history_ : list of dict
@@ -82,16 +79,6 @@ class BeraFairKMeans(FairClusterer):
     max_iter: int = 300
     random_state: Any = None
 
-    def _check_input(self, X: Any, sensitive_features: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Validated features and group codes; for overlapping groups members, shape (n_samples, n_groups), as bool."""
-        named = split_columns(sensitive_features)
-        if len(named) < 2 or any(np.asarray(cells).dtype != bool for cells in named.values()):
-            return super()._check_input(X, sensitive_features)
-        members = np.column_stack(list(named.values()))
-        X, _ = super()._check_input(X, np.zeros(len(members)))
-        self.groups_ = np.array(list(named))
-        return X, members
-
     def _fit(self, X: np.ndarray, codes: np.ndarray) -> None:
         begin = perf_counter()
         effort = {"max_iter": self.max_iter, "random_state": self.random_state}
@@ -104,7 +91,7 @@ class BeraFairKMeans(FairClusterer):
         self.cluster_centers_ = vanilla.cluster_centers_
         costs = cdist(X, self.cluster_centers_, "sqeuclidean")
         nearest = float(costs.min(axis=1).sum())
-        members = codes.T if codes.ndim == 2 else codes == np.arange(len(self.groups_))[:, None]
+        members = codes == np.arange(len(self.groups_))[:, None]
         shares = members.sum(axis=1) / len(codes)
         bounds = {"lower": shares * (1 - self.tolerance), "upper": shares / (1 - self.tolerance)}
 

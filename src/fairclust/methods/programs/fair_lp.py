@@ -1,8 +1,8 @@
 """Cheapest assignment to fixed centres with bounded group shares: the linear program, and its rounding.
 
-The share of group j in every cluster must be between ``lower_j`` and ``upper_j``. Groups may overlap. Both steps are
-those of Bera et al., "Fair algorithms for clustering", NeurIPS 2019. HiGHS solves the programs and returns vertices, on
-which the rounding depends.
+The share of group j in every cluster must be between ``lower_j`` and ``upper_j``. Both steps are those of Bera et al.,
+"Fair algorithms for clustering", NeurIPS 2019. HiGHS solves the programs and returns vertices, on which the rounding
+depends.
 
 The program has N x K variables, but at the optimal group prices, which are its dual variables, nearly every point has a
 single cheapest cluster. The program is therefore solved with the prices bounded to a radius around those of a sample.
@@ -26,41 +26,38 @@ _THINNING = 8
 _LEAST_RADIUS = 1e-3
 # HiGHS's tolerance is 1e-7, so shares this close to an integer count as this integer.
 _SHARE_EPS = 1e-6
+# Rows of the rounding with at most so many fractional points are dropped.
+_FEW_POINTS = 4
 
 
 def fair_assignment_lp(
-    cost: np.ndarray, memberships: np.ndarray, *, lower: ArrayLike, upper: ArrayLike
+    cost: np.ndarray, codes: np.ndarray, *, lower: ArrayLike, upper: ArrayLike
 ) -> sparse.csr_array:
     """Part of each point in each cluster, at the least cost with ``lower_j n_k <= n_jk <= upper_j n_k`` for all groups.
 
     The shares, (n_samples, n_clusters), are a vertex: all but a few rows have a single 1. Their cost is a lower bound.
-    `memberships` are group codes (n_samples,), or for each point the groups that it is in, which may be any number, as
-    booleans (n_samples, n_groups). The share of each group of the data must be within its bounds.
+    The share of each group of the data must be within its bounds.
     """
     # Shares are always in [0, 1]. Clipping the bounds avoids infinite coefficients.
     low, high = np.maximum(lower, 0.0), np.minimum(upper, 1.0)
-    inside = memberships if memberships.ndim == 2 else memberships[:, None] == np.arange(len(low))
+    inside = codes[:, None] == np.arange(len(low))
     kinds, pattern = np.unique(inside, axis=0, return_inverse=True)
     rows = np.vstack([kinds.T - high[:, None], low[:, None] - kinds.T])
     return _solve(_excess(cost), np.ones(len(cost)), pattern, rows)[0]
 
 
-def round_assignment(shares: sparse.csr_array, cost: np.ndarray, memberships: np.ndarray) -> np.ndarray:
-    """Labels by iterative rounding: no violation is above 4 D + 3 points, where D is the most groups that any point is
-    in.
+def round_assignment(shares: sparse.csr_array, cost: np.ndarray, codes: np.ndarray) -> np.ndarray:
+    """Labels by iterative rounding: no violation is above 7 points.
 
     Points that are whole keep their cluster, and a linear program assigns the others again. If nothing changes, the
     rows with few fractional points are dropped; the published loop drops these in every round, with larger violations.
     """
-    inside = memberships
-    if inside.ndim == 1:
-        inside = inside[:, None] == np.arange(inside.max() + 1)
+    inside = codes[:, None] == np.arange(codes.max() + 1)
     labels = np.asarray(shares.argmax(axis=1), dtype=np.int32).ravel()
     part = np.flatnonzero(shares.max(axis=1).toarray().ravel() < 1 - _SHARE_EPS)
     x = shares[part].toarray()
     # A further group of all points makes the bounds on cluster sizes rows like the others.
     member = np.column_stack([inside, np.ones(len(inside), dtype=bool)])[part]
-    few = 2 * (int(inside.sum(axis=1).max()) + 1)
     mass = member.T @ x
     at_least, at_most = np.floor(mass + _SHARE_EPS), np.ceil(mass - _SHARE_EPS)
     held = np.ones(mass.shape, dtype=bool)
@@ -82,7 +79,7 @@ def round_assignment(shares: sparse.csr_array, cost: np.ndarray, memberships: np
         x[~keep] = 0.0
         if (x > _SHARE_EPS).sum() == len(point) > len(part):
             support = np.where(held, member.T @ keep.astype(float), np.inf)
-            held &= support > max(few, support.min())
+            held &= support > max(_FEW_POINTS, support.min())
         whole = x.max(axis=1) > 1 - _SHARE_EPS
         labels[part[whole]] = x[whole].argmax(axis=1)
         fixed = member[whole].T @ np.eye(x.shape[1])[labels[part[whole]]]

@@ -83,9 +83,6 @@ class VariationalFairKMeans(PrototypeClusterer):
         Number of restarts from new k-means++ centres, at most three. There is a restart if the first step (with
         `match_reference`: any step) empties a cluster. After the last restart, the fit continues with fewer clusters
         (with `match_reference`: it stops).
-    n_energy_rises_ : int
-        Number of outer steps after which the energy was higher. This can happen with `match_reference` only, whose
-        inner loop starts cold in every outer step and whose centres come from hard labels.
     converged_ : bool
     lam_ : float
         The weight that was used, absolute.
@@ -152,7 +149,7 @@ class VariationalFairKMeans(PrototypeClusterer):
         self.lam_ = lam
         self._restarts_left = _RESTARTS if rng is not None else 0
         self.history_: list[dict[str, float]] = []
-        self.n_restarts_ = self.n_inner_iter_ = self.n_energy_rises_ = self.n_iter_ = 0
+        self.n_restarts_ = self.n_inner_iter_ = self.n_iter_ = 0
         while True:
             steps = self.max_iter - self.n_iter_
             # From k-means++ picks, the centres will move far.
@@ -166,7 +163,6 @@ class VariationalFairKMeans(PrototypeClusterer):
             before = self.history_ if self.match_reference else []
             self.history_ = before + [{**h, "step": h["step"] + self.n_iter_} for h in run.history]
             self.n_inner_iter_ += sum(int(record["inner_iter"]) for record in run.history)
-            self.n_energy_rises_ += run.n_rises
             self.n_iter_ += run.n_steps
             if run.verdict != "emptied" or not self._restarts_left or rng is None:
                 break

@@ -45,7 +45,6 @@ class _Run:
     cut: float
     fairness: float
     converged: bool = False
-    n_rises: int = 0
     prices: np.ndarray | None = None
     history: list[dict[str, float]] = field(default_factory=list)
 
@@ -99,8 +98,6 @@ class VariationalFairNCut(GraphClusterer):
     start_objectives_ : dict
         Final energy of every start tried.
     target_ : ndarray of shape (n_groups,)
-    n_energy_rises_ : int
-        Number of outer steps after which the energy was higher; 0 without `match_reference`.
     converged_ : bool
 
     Notes
@@ -159,7 +156,7 @@ class VariationalFairNCut(GraphClusterer):
         best = runs[0]
         self.labels_, self.history_, self.start_ = best.labels, best.history, best.start
         self.start_objectives_ = {run.start: run.objective for run in runs}
-        self.n_iter_, self.n_energy_rises_ = len(best.history), best.n_rises
+        self.n_iter_ = len(best.history)
         self.converged_ = best.converged
         if not self.converged_:
             self._complain(
@@ -175,7 +172,6 @@ class VariationalFairNCut(GraphClusterer):
             solution = bound_step(potentials, None, lam=self.lam, lipschitz=_LIPSCHITZ, target=self.target_)
             old, terms = run.objective, self._terms(graph, potentials, solution.labels, solution.counts)
             new, n_nonempty = terms[0], self.n_clusters - solution.n_empty
-            run.n_rises += int(step > 1 and new > old)
             run.history.append(
                 record(step, begin, *terms, inner_iter=solution.n_passes, n_nonempty=n_nonempty)
             )
