@@ -1,4 +1,4 @@
-"""The Hessian of Newton's steps of the methods with group prices."""
+"""The linear algebra of Newton's steps of the methods with group prices."""
 
 from __future__ import annotations
 
@@ -6,6 +6,38 @@ import numpy as np
 from numba import njit
 
 from fairclust.kernels.fast import FAST
+
+
+@njit(cache=True, nogil=True)
+def step_of_equal_shares(mass, moments, temperature, damping, shorten, shares):  # type: ignore[no-untyped-def]
+    """The step of the prices with ``sum_j shares_j step_j = 0`` that maximises the damped model with gradient `mass`.
+
+    It is compiled because small problems take thousands of steps, in which NumPy's calls would take most of the time.
+    """
+    n_groups, n_clusters = mass.shape
+    blocks = -moments / temperature
+    curved = 0.0
+    for j in range(n_groups):
+        for k in range(n_clusters):
+            blocks[j, k, k] += mass[j, k] / temperature
+            curved += blocks[j, k, k]
+    curved /= mass.size
+    steps = np.empty((n_groups, n_clusters))
+    free, pulled = np.zeros(n_clusters), np.zeros((n_clusters, n_clusters))
+    sizes = mass.sum(axis=0)
+    for j in range(n_groups):
+        for k in range(n_clusters):
+            blocks[j, k, k] += damping * ((curved if curved != 0 else 1.0) + shorten)
+        blocks[j] = np.linalg.inv(blocks[j])
+        # A gradient proportional to the shares changes no step. Without that part there is less rounding error.
+        steps[j] = blocks[j] @ (mass[j] - shares[j] * sizes)
+        free += shares[j] * steps[j]
+        pulled += shares[j] ** 2 * blocks[j]
+    # step_j = B_j^-1 (n_j - shares_j v), with v chosen so that sum_j shares_j step_j = 0.
+    v = np.linalg.solve(pulled, free)
+    for j in range(n_groups):
+        steps[j] -= shares[j] * (blocks[j] @ v)
+    return steps
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)

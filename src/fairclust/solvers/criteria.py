@@ -180,7 +180,7 @@ def exact_shares(shares: np.ndarray, *, complete: bool = False) -> Criterion:
     n_rows = len(shares) if complete and len(shares) > 2 else len(shares) - 1
 
     def excess(table: np.ndarray) -> np.ndarray:
-        return np.abs(table - np.outer(shares, table.sum(axis=0)))
+        return np.abs(table - shares[:, None] * table.sum(axis=0))
 
     rows = (np.eye(len(shares)) - shares[:, None])[:n_rows]
     return Criterion(rows, np.zeros(n_rows), excess, shares=shares)

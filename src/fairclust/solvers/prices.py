@@ -26,7 +26,7 @@ import numpy as np
 from scipy.linalg.lapack import dposv
 
 from fairclust.base import Diverged
-from fairclust.kernels.prices import lower_triangle
+from fairclust.kernels.prices import lower_triangle, step_of_equal_shares
 from fairclust.solvers.alternation import Prototypes, Step
 from fairclust.solvers.criteria import Criterion
 from fairclust.solvers.points import Lists, MeasuredPoints, Points
@@ -221,12 +221,14 @@ def _evaluate(
     criterion.work.pass_over(points.n_samples * points.n_clusters)
     prices = criterion.prices(y)
     mass, cost, logsum, moments = points.soft_moments(1.0 / temperature, prices / temperature)
-    limits = paid_limits(criterion, y)
-    violation = float(criterion.excess(mass).max())
-    unused = (y * (criterion.limits - criterion.rows @ mass))[~criterion.exact]
+    violation = error = float(criterion.excess(mass).max())
+    value = -temperature * logsum
+    if criterion.shares is None:
+        value -= paid_limits(criterion, y)
+        unused = (y * (criterion.limits - criterion.rows @ mass))[~criterion.exact]
+        error = max(violation, abs(float(unused.sum())) / unit)
     noise = rounding_error(points, mass, cost, prices)
-    error = max(violation, abs(float(unused.sum())) / unit)
-    return _Smoothed(y, -temperature * logsum - limits, noise, mass, cost, moments, violation, error)
+    return _Smoothed(y, value, noise, mass, cost, moments, violation, error)
 
 
 def _newton_step(
@@ -238,19 +240,18 @@ def _newton_step(
     """
     y, mass = current.multipliers, current.mass
     rows, n_clusters = criterion.rows, mass.shape[1]
-    diagonal = np.arange(n_clusters)
-    blocks = curvature(mass, current.moments) / temperature
     # The dual has no curvature along prices that shift a whole group, and none at all where every point is far from a
     # boundary, so the damping needs a second part. It keeps steps below a hundred units, and it vanishes with the
     # violation. The slack would not do here, because it stays large in rows that are far from their limits.
     shorten = _SHORTEN * current.violation / unit
     if criterion.shares is not None:
-        curved = float(blocks[:, diagonal, diagonal].mean()) or 1.0
-        blocks[:, diagonal, diagonal] += damping * (curved + shorten)
-        # A solution for all unit vectors takes eight times as long as one for a single vector.
-        criterion.work.systems(8 * len(blocks), n_clusters)
-        step = step_of_equal_shares(blocks, mass, criterion.shares)
+        # An inverse takes eight times as long as the solution for a single vector.
+        criterion.work.systems(8 * len(mass), n_clusters)
+        given = mass, current.moments, temperature, damping, shorten, criterion.shares
+        step = step_of_equal_shares(*given)
         return y + step[:-1] - step[-1]
+    diagonal = np.arange(n_clusters)
+    blocks = curvature(mass, current.moments) / temperature
     # The slack is divided by the number of points and the multipliers by the unit, so all numbers are of order one.
     scale = unit / n_points
     curved = float((rows**2 @ blocks[:, diagonal, diagonal]).mean()) or 1.0
@@ -263,22 +264,6 @@ def _newton_step(
     n_given = np.count_nonzero(np.abs(criterion.helpers).T @ np.abs(new))
     criterion.work.systems(1, int(np.count_nonzero(new) - n_given))
     return unit * new
-
-
-def step_of_equal_shares(blocks: np.ndarray, mass: np.ndarray, shares: np.ndarray) -> np.ndarray:
-    """The step of the prices with ``sum_j shares_j step_j = 0`` that maximises the model with gradient `mass`."""
-    n_groups, n_clusters = mass.shape
-    # A gradient proportional to the shares does not change the step. Without that part there is less rounding error.
-    mass = mass - shares[:, None] * mass.sum(axis=0)
-    right = np.empty((n_groups, n_clusters, n_clusters + 1))
-    right[:, :, 0] = mass
-    right[:, :, 1:] = np.eye(n_clusters)
-    solved = np.linalg.solve(blocks, right)
-    # step_j = B_j^-1 (n_j - shares_j v), with v chosen so that sum_j shares_j step_j = 0.
-    free = shares @ solved[:, :, 0]
-    pulled = ((shares**2)[:, None, None] * solved[:, :, 1:]).sum(axis=0)
-    v = np.linalg.solve(pulled, free)
-    return solved[:, :, 0] - shares[:, None] * (solved[:, :, 1:] @ v)
 
 
 def step_of_rows(
