@@ -192,7 +192,7 @@ def share_bounds(lower: np.ndarray, upper: np.ndarray) -> Criterion:
 
     def excess(table: np.ndarray) -> np.ndarray:
         sizes = table.sum(axis=0)
-        over, under = table - np.outer(upper, sizes), np.outer(lower, sizes) - table
+        over, under = table - upper[:, None] * sizes, lower[:, None] * sizes - table
         return np.maximum(0.0, np.maximum(over, under))
 
     low, high = lower, upper

@@ -23,10 +23,9 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.linalg.lapack import dposv
 
 from fairclust.base import Diverged
-from fairclust.kernels.prices import lower_triangle, step_of_equal_shares
+from fairclust.kernels.prices import step_of_equal_shares, step_of_rows
 from fairclust.solvers.alternation import Prototypes, Step
 from fairclust.solvers.criteria import Criterion
 from fairclust.solvers.points import Lists, MeasuredPoints, Points
@@ -75,9 +74,6 @@ _PART = 0.5
 _APPROACH, _APPROACH_STEPS, _MOST_APPROACHES, _NEARLY = (0.04,), 20, 30, 0.1
 # How often the clusters of the points are listed anew, at most.
 _LISTINGS = 10
-# Few rows change from one step to the next, so nearly all searches for the rows that bind end within this many pivots.
-_PIVOTS, _FULL_PIVOTS = 100, 5
-_ZERO = 1e-11
 
 
 class Prices(NamedTuple):
@@ -238,131 +234,28 @@ def _newton_step(
 
     None if they cannot be computed accurately enough, which a larger damping makes easier.
     """
-    y, mass = current.multipliers, current.mass
-    rows, n_clusters = criterion.rows, mass.shape[1]
+    y, shares = current.multipliers, criterion.shares
     # The dual has no curvature along prices that shift a whole group, and none at all where every point is far from a
     # boundary, so the damping needs a second part. It keeps steps below a hundred units, and it vanishes with the
     # violation. The slack would not do here, because it stays large in rows that are far from their limits.
     shorten = _SHORTEN * current.violation / unit
-    if criterion.shares is not None:
+    model = current.mass, current.moments, temperature, damping, shorten
+    if shares is not None:
         # An inverse takes eight times as long as the solution for a single vector.
-        criterion.work.systems(8 * len(mass), n_clusters)
-        given = mass, current.moments, temperature, damping, shorten, criterion.shares
-        step = step_of_equal_shares(*given)
+        criterion.work.systems(8 * len(shares), y.shape[1])
+        step = step_of_equal_shares(*model, shares)
         return y + step[:-1] - step[-1]
-    diagonal = np.arange(n_clusters)
-    blocks = curvature(mass, current.moments) / temperature
-    # The slack is divided by the number of points and the multipliers by the unit, so all numbers are of order one.
-    scale = unit / n_points
-    curved = float((rows**2 @ blocks[:, diagonal, diagonal]).mean()) or 1.0
-    damped = scale * damping * (curved + shorten)
-    slack = (rows @ mass - criterion.limits) / n_points
-    new = step_of_rows(rows, criterion.helpers, scale * blocks, slack, y / unit, damped, criterion.exact)
-    if new is None:
+    rows = criterion.rows, criterion.helpers, criterion.limits, criterion.exact
+    try:
+        new = step_of_rows(*model, y, *rows, unit, n_points)
+    except np.linalg.LinAlgError:
+        return None
+    if not new.size:
         return None
     # The equation of each helper gives one of the multipliers.
     n_given = np.count_nonzero(np.abs(criterion.helpers).T @ np.abs(new))
     criterion.work.systems(1, int(np.count_nonzero(new) - n_given))
-    return unit * new
-
-
-def step_of_rows(
-    rows: np.ndarray,
-    helpers: np.ndarray,
-    blocks: np.ndarray,
-    slack: np.ndarray,
-    y: np.ndarray,
-    damping: float,
-    exact: np.ndarray,
-) -> np.ndarray | None:
-    """The multipliers of ``rows @ n + helpers @ v <= limits`` that maximise the model, or None if they are not found.
-
-    They have the shape of `y`, (n_rows, n_clusters), satisfy ``helpers' y = 0``, and are not negative except for
-    `exact` rows, which are equalities. `slack` is the gradient at `y`, and `damping` times half the squared step is
-    subtracted from the model.
-    """
-    model = _Model(rows, helpers, blocks, damping)
-    # Block principal pivoting (Portugal, Judice, Vicente 1994): free multipliers that are negative and others whose
-    # gradient is positive have the wrong state. All of them change their state at once, as long as their number falls,
-    # and then for a few more rounds.
-    always, scale, unit = np.broadcast_to(exact[:, None], y.shape), np.abs(slack).max(), np.abs(y).max()
-    free = (y > 0) | always
-    fewest, patience = free.size + 1, _FULL_PIVOTS
-    for _ in range(_PIVOTS):
-        try:
-            new, left = model.solve(slack, y, free)
-        except np.linalg.LinAlgError:
-            # No point is near a boundary.
-            return None
-        wrong = np.where(free, (new < -_ZERO * unit) & ~always, left > _ZERO * scale)
-        n_wrong = int(wrong.sum())
-        if not n_wrong:
-            return np.where(always, new, np.maximum(new, 0.0))
-        if n_wrong < fewest:
-            fewest, patience = n_wrong, _FULL_PIVOTS
-        elif patience:
-            patience -= 1
-        else:
-            # Murty's rule: only the last of them changes. This always ends.
-            last = np.flatnonzero(wrong)[-1]
-            wrong = np.arange(wrong.size).reshape(wrong.shape) == last
-        free = free ^ wrong
-    return None
-
-
-class _Model:
-    """The quadratic model in the multipliers, (n_rows, n_clusters), with the equation ``helpers' y = 0``.
-
-    In every cluster, the equation of a helper gives the multiplier of a free row that has this helper alone, and that
-    row's gradient gives the helper. The linear system that is left is for the other free rows.
-    """
-
-    def __init__(self, rows: np.ndarray, helpers: np.ndarray, blocks: np.ndarray, damping: float) -> None:
-        self._rows, self._helpers, self._blocks, self._damping = rows, helpers, blocks, damping
-        self._by_pair = np.ascontiguousarray(blocks.transpose(1, 2, 0))
-        self._single = np.flatnonzero(np.count_nonzero(helpers, axis=1) == 1)
-        self._helper = np.abs(helpers[self._single]).argmax(axis=1) if len(self._single) else self._single
-
-    def _gradient(self, slack: np.ndarray, step: np.ndarray) -> np.ndarray:
-        prices = (self._rows.T @ step)[:, :, None]
-        return slack - self._rows @ np.matmul(self._blocks, prices)[:, :, 0] - self._damping * step
-
-    def solve(self, slack: np.ndarray, y: np.ndarray, free: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The multipliers if all that are not free become zero, and the gradient there; `slack` is that at `y`."""
-        rows, helpers = self._rows, self._helpers
-        step = np.where(free, 0.0, -y)
-        # The row that each helper's equation gives, and 1 / its coefficient, which is 0 if no free row has it alone.
-        given, weight = np.zeros((2, helpers.shape[1], y.shape[1]))
-        given = given.astype(int)
-        r, k = np.nonzero(free[self._single])
-        given[self._helper[r], k] = self._single[r]
-        weight[self._helper[r], k] = 1.0 / helpers[self._single[r], self._helper[r]]
-        helper, k = np.nonzero(weight)
-        by_equation = given[helper, k], k
-        step[by_equation] -= (helpers.T @ (y + step))[helper, k] * weight[helper, k]
-        others = free.copy()
-        others[by_equation] = False
-        row, cluster = np.nonzero(others)
-        if len(row):
-            # If one of the other multipliers rises by one, those that the equations give fall by so much.
-            falls = np.ascontiguousarray(helpers[row] * weight.T[cluster])
-            i, p = np.nonzero(falls)
-            fall, partner = falls[i, p], (given[p, cluster[i]], cluster[i])
-            directions, left = rows[row], self._gradient(slack, step)
-            right = left[row, cluster]
-            np.subtract.at(directions, i, fall[:, None] * rows[partner[0]])
-            np.subtract.at(right, i, fall * left[partner])
-            hessian = lower_triangle(directions, falls, cluster, self._by_pair, self._damping)
-            # The transpose has the order that LAPACK works in, and its upper triangle is set.
-            _, solved, failed = dposv(hessian.T, right, overwrite_a=True)
-            if failed:
-                raise np.linalg.LinAlgError("the Hessian is not positive definite")
-            step[row, cluster] += solved
-            np.subtract.at(step, partner, fall * solved[i])  # type: ignore[arg-type]
-        left = self._gradient(slack, step)
-        v = np.zeros(weight.shape)
-        v[helper, k] = left[by_equation] * weight[helper, k]
-        return y + step, left - helpers @ v
+    return new
 
 
 _ascend = partial(dual_prices, max_steps=_SOLVE_STEPS, tol=_SOLVE_TOL)
