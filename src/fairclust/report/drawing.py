@@ -33,6 +33,7 @@ matplotlib.rcParams.update(
         "font.size": 10,
         "axes.titlesize": 10,
         "axes.spines.top": False,
+        "axes.spines.right": False,
         "axes.grid": True,
         "grid.alpha": 0.25,
         # With random ids in the file, every rerun would look like a change.
