@@ -240,13 +240,13 @@ def _newton_step(
     # violation. The slack would not do here, because it stays large in rows that are far from their limits.
     shorten = _SHORTEN * current.violation / unit
     model = current.mass, current.moments, temperature, damping, shorten
-    if shares is not None:
-        # An inverse takes eight times as long as the solution for a single vector.
-        criterion.work.systems(8 * len(shares), y.shape[1])
-        step = step_of_equal_shares(*model, shares)
-        return y + step[:-1] - step[-1]
     rows = criterion.rows, criterion.helpers, criterion.limits, criterion.exact
     try:
+        if shares is not None:
+            # An inverse takes eight times as long as the solution for a single vector.
+            criterion.work.systems(8 * len(shares), y.shape[1])
+            step = step_of_equal_shares(*model, shares)
+            return y + step[:-1] - step[-1]
         new = step_of_rows(*model, y, *rows, unit, n_points)
     except np.linalg.LinAlgError:
         return None
