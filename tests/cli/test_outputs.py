@@ -36,7 +36,7 @@ FRONT = ("--sensitive", "sex", "--n-clusters", "2", "--methods", "kmeans", "--st
 COMMANDS = {
     "--out of fit": ("fit", "table.csv", *FIT, "--out"),
     "--save of fit": ("fit", "table.csv", *FIT, "--save"),
-    "--out of parts": ("fit", "parts", *FIT, "--out"),
+    "--save of parts": ("fit", "parts", *FIT, "--save"),
     "--out of predict": ("predict", "model", "table.csv", "--out"),
     "--out of front": ("front", "table.csv", *FRONT, "--out"),
     "--report of front": ("front", "table.csv", *FRONT, "--report"),
