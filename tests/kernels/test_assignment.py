@@ -7,7 +7,7 @@ from scipy.spatial.distance import cdist
 from scipy.special import logsumexp, softmax
 
 from fairclust.kernels.assignment import Potentials
-from fairclust.kernels.fast import FAST, log
+from fairclust.kernels.fast import FAST, log, quotient
 from fairclust.kernels.points import NearestPoints, TiledPoints
 from fairclust.kernels.tiles import TILE, make_layout, pack_points
 from toys import with_one_thread_and_several
@@ -152,6 +152,19 @@ def test_equal_rows_of_a_group_are_one_point():
     ):
         np.testing.assert_allclose(mean * found, expected)
     assert mean * joined.priced(prices)[3] == pytest.approx(points.priced(prices)[3])
+
+
+def test_quotients_of_the_kernels_are_rounded_correctly():
+    # The flag "arcp" allows compilers to approximate them, by an instruction whose digits depend on the processor.
+    @numba.njit(fastmath=FAST)
+    def quotients(x, out):
+        for i in range(len(x)):
+            out[i] = quotient(x[0], x[i])
+
+    x = np.random.default_rng(0).random(10_000).astype(np.float32) + np.float32(1)
+    out = np.empty_like(x)
+    quotients(x, out)
+    np.testing.assert_array_equal(out, x[0] / x)
 
 
 def test_the_logarithm_of_the_kernels():

@@ -69,11 +69,7 @@ where_less: Callable[..., Any] = intrinsic(_where_less)
 
 
 def _quotient(typingctx, a, b):  # type: ignore[no-untyped-def]
-    """``a / b`` without Python's check of zero, with which a loop would not vectorise.
-
-    It is rounded correctly. With the flag "arcp" compilers approximate quotients of single precision by an instruction
-    whose digits depend on the processor.
-    """
+    """``a / b`` without Python's check of zero, with which a loop would not vectorise."""
 
     def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
         return builder.fdiv(*args)
