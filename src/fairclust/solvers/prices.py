@@ -23,9 +23,16 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.linalg.lapack import dposv
 
 from fairclust.base import Diverged
-from fairclust.kernels.prices import step_of_equal_shares, step_of_rows
+from fairclust.kernels.prices import (
+    damped_curvature,
+    equal_shares_system,
+    expanded,
+    reduced_system,
+    scaled_model,
+)
 from fairclust.solvers.alternation import Prototypes, Step
 from fairclust.solvers.criteria import Criterion
 from fairclust.solvers.points import Lists, MeasuredPoints, Points
@@ -74,6 +81,9 @@ _PART = 0.5
 _APPROACH, _APPROACH_STEPS, _MOST_APPROACHES, _NEARLY = (0.04,), 20, 30, 0.1
 # How often the clusters of the points are listed anew, at most.
 _LISTINGS = 10
+# Few rows change from one step to the next, so nearly all searches for the rows that bind end within this many pivots.
+_PIVOTS, _FULL_PIVOTS = 100, 5
+_ZERO = 1e-11
 
 
 class Prices(NamedTuple):
@@ -234,28 +244,73 @@ def _newton_step(
 
     None if they cannot be computed accurately enough, which a larger damping makes easier.
     """
-    y, shares = current.multipliers, criterion.shares
+    y, shares = np.ascontiguousarray(current.multipliers), criterion.shares
     # The dual has no curvature along prices that shift a whole group, and none at all where every point is far from a
     # boundary, so the damping needs a second part. It keeps steps below a hundred units, and it vanishes with the
     # violation. The slack would not do here, because it stays large in rows that are far from their limits.
     shorten = _SHORTEN * current.violation / unit
     model = current.mass, current.moments, temperature, damping, shorten
-    rows = criterion.rows, criterion.helpers, criterion.limits, criterion.exact
-    try:
-        if shares is not None:
-            # An inverse takes eight times as long as the solution for a single vector.
-            criterion.work.systems(8 * len(shares), y.shape[1])
-            step = step_of_equal_shares(*model, shares)
-            return y + step[:-1] - step[-1]
-        new = step_of_rows(*model, y, *rows, unit, n_points)
-    except np.linalg.LinAlgError:
-        return None
-    if not new.size:
+    if shares is not None:
+        # An inverse takes eight times as long as the solution for a single vector.
+        criterion.work.systems(8 * len(shares), y.shape[1])
+        inverse = np.linalg.inv(damped_curvature(*model))
+        # step_j = B_j^-1 (n_j - shares_j v), with v chosen so that sum_j shares_j step_j = 0.
+        step, matrix, right = equal_shares_system(inverse, current.mass, shares)
+        step -= shares[:, None] * (inverse @ np.linalg.solve(matrix, right))
+        return y + step[:-1] - step[-1]
+    rows, helpers = criterion.rows, criterion.helpers
+    blocks, slack, damping = scaled_model(*model, rows, criterion.limits, unit, n_points)
+    new = step_of_rows(rows, helpers, blocks, slack, y / unit, damping, criterion.exact)
+    if new is None:
         return None
     # The equation of each helper gives one of the multipliers.
-    n_given = np.count_nonzero(np.abs(criterion.helpers).T @ np.abs(new))
+    n_given = np.count_nonzero(np.abs(helpers).T @ np.abs(new))
     criterion.work.systems(1, int(np.count_nonzero(new) - n_given))
-    return new
+    return unit * new
+
+
+def step_of_rows(
+    rows: np.ndarray,
+    helpers: np.ndarray,
+    blocks: np.ndarray,
+    slack: np.ndarray,
+    y: np.ndarray,
+    damping: float,
+    exact: np.ndarray,
+) -> np.ndarray | None:
+    """The multipliers of ``rows @ n + helpers @ v <= limits`` that maximise the model, or None if they are not found.
+
+    They have the shape of `y`, (n_rows, n_clusters), satisfy ``helpers' y = 0``, and are not negative except for
+    `exact` rows, which are equalities. `slack` is the gradient at `y`, and `damping` times half the squared step is
+    subtracted from the model, whose curvature is `blocks`, (n_clusters, n_clusters, n_groups).
+    """
+    # Block principal pivoting (Portugal, Judice, Vicente 1994): free multipliers that are negative and others whose
+    # gradient is positive have the wrong state. All of them change their state at once, as long as their number falls,
+    # and then for a few more rounds.
+    model, free = (rows, helpers, blocks, slack, y, damping), (y > 0) | exact[:, None]
+    zeros = np.array([-_ZERO * np.abs(y).max(), _ZERO * np.abs(slack).max()])
+    fewest, patience = y.size + 1, _FULL_PIVOTS
+    for _ in range(_PIVOTS):
+        matrix, right, *system = reduced_system(*model, free)
+        if len(right):
+            # The transpose has the order that LAPACK works in, and its upper triangle is set.
+            _, right, failed = dposv(matrix.T, right, overwrite_a=True)
+            if failed:
+                # No point is near a boundary.
+                return None
+        new, wrong, n_wrong = expanded(*model, free, exact, zeros, right, *system)
+        if not n_wrong:
+            return np.where(exact[:, None], new, np.maximum(new, 0.0))
+        if n_wrong < fewest:
+            fewest, patience = n_wrong, _FULL_PIVOTS
+        elif patience:
+            patience -= 1
+        else:
+            # Murty's rule: only the last of them changes. This always ends.
+            last = np.flatnonzero(wrong)[-1]
+            wrong = np.arange(wrong.size).reshape(wrong.shape) == last
+        free = free ^ wrong
+    return None
 
 
 _ascend = partial(dual_prices, max_steps=_SOLVE_STEPS, tol=_SOLVE_TOL)
