@@ -125,8 +125,10 @@ def test_a_cost_below_the_bound_is_never_printed_without_its_reason(violation):
     [
         ("--tolerance", "x", "--tolerance: 'x' is neither a number nor a percentage"),
         ("--max-cost-increase", "-5%", '"-0.05" for --max-cost-increase. Must be >= 0'),
+        ("--tolerance", "--json", "--tolerance: needs a number, and --json follows"),
+        ("--max-cost-increase", "inf%", "--max-cost-increase. Must be < inf"),
         ("--min-balance", "2", "--min-balance. Must be <= 1"),
-        ("--out", "rows.xlsx", "the file is CSV. Fix: name it rows.csv"),
+        ("--out", "rows.xlsx", "The file is CSV. Fix: name it rows.csv"),
         ("--tolerence", "0.1", "Unknown option: --tolerence. Did you mean --tolerance?"),
         ("--max-cost-increase", "5", "5 would be 500 %. Fix: write 5%, or 500% if that is meant"),
     ],
@@ -134,6 +136,19 @@ def test_a_cost_below_the_bound_is_never_printed_without_its_reason(violation):
 def test_a_wrong_option_is_the_first_thing_that_is_said(people, capsys, option, value, message):
     err = refused(run(capsys, "fit", people, "--sensitive", "sex", "--n-clusters", 3, option, value))
     assert message in err.splitlines()[0] and err.splitlines()[1].endswith("--help` shows the options.")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--n-clusters", 3], "TABLE is needed"),
+        (["TABLE", "--n-clusters", 3], "--sensitive is needed"),
+        (["TABLE", "--sensitive", "--n-clusters", 3], "Name at least one column"),
+    ],
+)
+def test_what_is_missing_is_named(people, capsys, words, message):
+    err = refused(run(capsys, "fit", *(people if word == "TABLE" else word for word in words)))
+    assert message in err.splitlines()[0]
 
 
 def test_what_was_asked_of_several_columns_and_of_sizes():

@@ -44,10 +44,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         function, bound, _ = program.parse_args(words, exit_on_error=False, print_error=False)
     except CycloptsError as error:
-        message = str(error)
-        if isinstance(error, MissingArgumentError) and not set(error.argument.names) & set(words):
-            name = error.argument.name
-            message = f"{name if error.argument.index is None else name[2:].upper()} is needed."
+        message, lacking = str(error), error.argument if isinstance(error, MissingArgumentError) else None
+        if lacking and not set(lacking.names) & set(words):
+            message = f"{lacking.name if lacking.index is None else lacking.name[2:].upper()} is needed."
         return _fail(command, f"{message}\n`{command} --help` shows the options.")
     options = function(*bound.args, **bound.kwargs)
     if not isinstance(options, Options):

@@ -6,6 +6,7 @@ in the module of its name, which takes such an object.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -39,6 +40,8 @@ _SHORT = {group.name for group in (_TABLES, _RUNS, _SHELL, _FIRST)}
 def _part(_: Any, tokens: Sequence[Token]) -> float:
     """A number or a percentage."""
     text = tokens[0].value
+    if text.startswith("--"):
+        raise ValueError(f"needs a number, and {text} follows")
     is_percentage = text.endswith("%")
     try:
         number = float(text.removesuffix("%")) / (100 if is_percentage else 1)
@@ -53,7 +56,12 @@ def _part(_: Any, tokens: Sequence[Token]) -> float:
 
 def _check_csv(_: Any, path: Path | None) -> None:
     if path is not None and path.suffix.lower() in _NOT_CSV:
-        raise ValueError(f"the file is CSV. Fix: name it {path.with_suffix('.csv')}")
+        raise ValueError(f"The file is CSV. Fix: name it {path.with_suffix('.csv')}")
+
+
+def _check_some(_: Any, names: Sequence[str]) -> None:
+    if not names:
+        raise ValueError("Name at least one column")
 
 
 def _option(group: Group, text: str, metavar: str | None = None, **more: Any) -> Parameter:
@@ -106,7 +114,7 @@ class File(Options):
 
 @dataclass(kw_only=True)
 class Raw(File):
-    sensitive: Annotated[_Many, _first("columns of the groups: sex", "COLUMN")]
+    sensitive: Annotated[_Many, _first("columns of the groups: sex", "COLUMN", validator=_check_some)]
     features: Annotated[_Many, _first("columns to cluster by (default: all)", "COLUMN")] = ()
     exclude: Annotated[_Many, _first("columns to leave out", "COLUMN")] = ()
     categories: Annotated[_Many, _first("columns of numbers that are codes", "COLUMN")] = ()
@@ -144,7 +152,8 @@ class Fit(Raw):
         _first("least ratio of groups in a cluster: 0.4", "B", validator=Number(gte=0, lte=1)),
     ] = None
     max_cost_increase: Annotated[
-        _Part | None, _first("the fairest that cost this much more: 5%", "SHARE", validator=Number(gte=0))
+        _Part | None,
+        _first("the fairest that cost this much more: 5%", "SHARE", validator=Number(gte=0, lt=math.inf)),
     ] = None
     equal_sizes: Annotated[bool, _bounds("clusters of equal size, up to one row")] = False
     set: Annotated[
