@@ -5,7 +5,7 @@ import pickle
 import numpy as np
 import pytest
 
-from fairclust import NotSupported, PriceFairKMeans, PriceFairKMedians
+from fairclust import KMeans, NotSupported, PriceFairKMeans, PriceFairKMedians
 from fairclust.metrics import fairness_ratio
 from toys import two_columns
 
@@ -104,3 +104,13 @@ def test_budget(people):
     assert fairness_ratio(model.labels_, sensitive_features=columns["sex"]) >= 1 - model.tolerance_ - 0.01
     again = model.set_params(max_cost_increase=None).fit(X, sensitive_features=columns)
     assert not hasattr(again, "tolerance_") and not hasattr(again, "tolerance_bound_")
+
+
+def test_a_budget_above_the_cost_of_plain_clustering_can_be_met_beside_a_far_point():
+    # Centres that are fair end where plain clustering would not, if it started from them.
+    rng = np.random.default_rng(2)
+    X = np.column_stack([rng.lognormal(sigma=3, size=60), rng.normal(size=60)])
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    model = PriceFairKMeans(3, max_cost_increase=0.05, random_state=0)
+    model.fit(X, sensitive_features=np.arange(60) % 2)
+    assert model.cost_ <= 1.05 * KMeans(3, n_init=10, random_state=0).fit(X).inertia_ * (1 + 1e-6)

@@ -125,11 +125,13 @@ def fairest_clustering(
         paid = np.inf if least > budget else round_prices(points, criterion, prices)[1]
         return Attempt(paid, least, kept)
 
+    plain = starts
+
     def clustering(tolerance: float | None, work: Work) -> Attempt:
         nonlocal starts
         within = criterion_within(tolerance, work)
         criterion = within(points.group_sizes)
-        runs, prices = best_of(points, criterion, within, starts)
+        runs, prices = best_of(points, criterion, within, plain if tolerance is None else starts)
         # The final centres for one tolerance are good starts for the next.
         starts = [run.prototypes for run in runs]
         points.measure(starts[0].centers)
