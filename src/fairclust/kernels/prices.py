@@ -110,9 +110,18 @@ def reduced_system(rows, helpers, blocks, slack, y, damping, free):  # type: ign
     In every cluster, the equation ``helpers' y = 0`` of a helper gives the multiplier of a free row that has this
     helper alone, and that row's gradient gives the helper. The system is for the other free rows.
 
-    Returns the lower triangle of its matrix, its right side, and what `expanded` needs: the step so far, the row that
-    each helper's equation gives (-1: none) with 1 / its coefficient, the rows and clusters of the other multipliers,
-    and by how much those that the equations give fall if one of them rises by one.
+    Returns
+    -------
+    matrix, right : ndarray of shape (n, n), (n,)
+        The lower triangle of the matrix, and the right side.
+    step : ndarray of shape (n_rows, n_clusters)
+        The step without the solution.
+    given, weight : ndarray of shape (n_helpers, n_clusters)
+        The row that each helper's equation gives, or -1, and 1 / its coefficient.
+    row, cluster : ndarray of shape (n,)
+        Those of the other multipliers.
+    falls : ndarray of shape (n, n_helpers)
+        By how much those that the equations give fall if one of the others rises by one.
     """
     n_rows, n_groups = rows.shape
     n_clusters, n_helpers = y.shape[1], helpers.shape[1]
