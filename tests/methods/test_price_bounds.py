@@ -107,7 +107,7 @@ def test_budget(people):
 
 
 def test_a_budget_above_the_cost_of_plain_clustering_can_be_met_beside_a_far_point():
-    # Centres that are fair end where plain clustering would not, if it started from them.
+    # From fair centres, plain clustering ends at a cost above the budget here.
     rng = np.random.default_rng(2)
     X = np.column_stack([rng.lognormal(sigma=3, size=60), rng.normal(size=60)])
     X = (X - X.mean(axis=0)) / X.std(axis=0)

@@ -147,7 +147,8 @@ def _log_overload(x):  # type: ignore[no-untyped-def]
     """log of float64 numbers of at least 1, with an error of 1e-15 relative to the larger of 1 and the result."""
 
     def double(x):  # type: ignore[no-untyped-def]
-        # x is 2^n times a number between the square roots of 1/2 and 2, whose bits are subtracted.
+        # x = 2^n (1 + f) with 1 + f from sqrt(1/2) to sqrt(2). A float64 has its exponent in the bits from 52 on, so
+        # the bits of x minus those of sqrt(1/2), shifted by 52, are n.
         n = (_bits(x) - np.uint64(0x3FE6A09E667F3BCD)) >> np.uint64(52)  # type: ignore[call-arg]
         f = _float_from_bits(_bits(x) - (n << np.uint64(52))) - 1.0
         # log(1 + f) = 2 atanh(s) = 2 (s + s^3 / 3 + s^5 / 5 + ...), with abs(s) <= 0.172

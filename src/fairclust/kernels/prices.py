@@ -1,7 +1,7 @@
 """The parts of Newton's steps of the methods with group prices that LAPACK does not compute.
 
-Small problems take thousands of steps, in which NumPy's calls on small tables would take most of the time. The systems
-of equations are solved by LAPACK between these kernels, because numba would take half a minute to compile it.
+A fit of few rows takes thousands of steps, and calls of NumPy on their small tables would take most of its time. LAPACK
+solves the systems of equations between these kernels, because numba takes half a minute to compile such solvers.
 """
 
 from __future__ import annotations
@@ -12,9 +12,13 @@ from numba import njit
 from fairclust.kernels.fast import FAST
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
-def damped_curvature(mass, moments, temperature, damping, shorten):  # type: ignore[no-untyped-def]
-    """The damped curvature of exact shares, (n_groups, n_clusters, n_clusters)."""
+@njit(cache=True, nogil=True)
+def curvature(mass, moments, temperature=1.0, damping=0.0, shorten=0.0):  # type: ignore[no-untyped-def]
+    """Minus the derivative of the soft table with respect to the prices: ``(diag(n_j) - M_j) / T`` for each group j.
+
+    The shape is (n_groups, n_clusters, n_clusters). The prices of a group do not change the tables of others. The
+    damping is added to the diagonal: `damping` times the sum of the mean of the diagonal and of `shorten`.
+    """
     blocks, total = np.empty(moments.shape), 0.0
     n_groups, n_clusters = mass.shape
     for j in range(n_groups):
@@ -55,12 +59,11 @@ def equal_shares_system(inverse, mass, shares):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)
-def scaled_model(  # type: ignore[no-untyped-def]
-    mass, moments, temperature, damping, shorten, rows, limits, unit, n_points
-):
+def scaled_model(curved, mass, damping, shorten, rows, limits, unit, n_points):  # type: ignore[no-untyped-def]
     """The model of `step_of_rows` in numbers of order one: curvature, slack and damping.
 
-    The slack is divided by the number of points. The curvature has the shape (n_clusters, n_clusters, n_groups).
+    `curved` is that of `curvature`, and the returned one has the shape (n_clusters, n_clusters, n_groups). The slack is
+    divided by the number of points.
     """
     n_groups, n_clusters = mass.shape
     scale = unit / n_points
@@ -68,8 +71,7 @@ def scaled_model(  # type: ignore[no-untyped-def]
     for j in range(n_groups):
         for k in range(n_clusters):
             for m in range(n_clusters):
-                blocks[k, m, j] = -scale * moments[j, k, m] / temperature
-            blocks[k, k, j] += scale * mass[j, k] / temperature
+                blocks[k, m, j] = scale * curved[j, k, m]
     slack, total = np.empty((len(rows), n_clusters)), 0.0
     for r in range(len(rows)):
         for k in range(n_clusters):
@@ -78,8 +80,8 @@ def scaled_model(  # type: ignore[no-untyped-def]
                 above += rows[r, j] * mass[j, k]
                 total += rows[r, j] ** 2 * blocks[k, k, j]
             slack[r, k] = above / n_points
-    curved = total / slack.size
-    return blocks, slack, damping * ((curved if curved != 0 else scale) + scale * shorten)
+    mean = total / slack.size
+    return blocks, slack, damping * ((mean if mean != 0 else scale) + scale * shorten)
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, forceinline=True)
@@ -117,11 +119,12 @@ def reduced_system(rows, helpers, blocks, slack, y, damping, free):  # type: ign
     step : ndarray of shape (n_rows, n_clusters)
         The step without the solution.
     given, weight : ndarray of shape (n_helpers, n_clusters)
-        The row that each helper's equation gives, or -1, and 1 / its coefficient.
+        For each helper and cluster, the row whose multiplier the equation gives (-1: none), and one divided by the
+        helper's coefficient in this row.
     row, cluster : ndarray of shape (n,)
-        Those of the other multipliers.
+        The row and the cluster of every multiplier in the system.
     falls : ndarray of shape (n, n_helpers)
-        By how much those that the equations give fall if one of the others rises by one.
+        By how much the multiplier that a helper's equation gives falls if one in the system rises by one.
     """
     n_rows, n_groups = rows.shape
     n_clusters, n_helpers = y.shape[1], helpers.shape[1]
@@ -187,7 +190,8 @@ def expanded(  # type: ignore[no-untyped-def]
     damping,
     free,
     exact,
-    zeros,
+    least,
+    most,
     solved,
     step,
     given,
@@ -198,7 +202,7 @@ def expanded(  # type: ignore[no-untyped-def]
 ):
     """The multipliers by the solution of `reduced_system`, which of them have the wrong state, and how many do.
 
-    Free multipliers must not be below the first of `zeros`, and the gradient of others not above the second.
+    Free multipliers must not be below `least`, and the gradient of others not above `most`.
     """
     n_helpers = helpers.shape[1]
     for a in range(len(row)):
@@ -216,6 +220,6 @@ def expanded(  # type: ignore[no-untyped-def]
             new[r, k], gradient = y[r, k] + step[r, k], left[r, k]
             for p in range(n_helpers):
                 gradient -= helpers[r, p] * values[p]
-            wrong[r, k] = (new[r, k] < zeros[0] and not exact[r]) if free[r, k] else gradient > zeros[1]
+            wrong[r, k] = (new[r, k] < least and not exact[r]) if free[r, k] else gradient > most
             n_wrong += wrong[r, k]
     return new, wrong, n_wrong

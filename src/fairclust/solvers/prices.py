@@ -27,7 +27,7 @@ from scipy.linalg.lapack import dposv
 
 from fairclust.base import Diverged
 from fairclust.kernels.prices import (
-    damped_curvature,
+    curvature,
     equal_shares_system,
     expanded,
     reduced_system,
@@ -115,17 +115,6 @@ def rounding_error(points: Points, mass: np.ndarray, cost: float, prices: np.nda
     """An estimate of the rounding errors of `mass` and `cost`, which are sums over softmax rows."""
     paid = float((mass * (prices - prices.min(axis=1, keepdims=True))).sum())
     return points.rounding * (cost - points.row_min_sum + paid)
-
-
-def curvature(mass: np.ndarray, moments: np.ndarray) -> np.ndarray:
-    """Minus T times the derivative of the soft table with respect to the prices: ``diag(n_j) - M_j`` for each group j.
-
-    The shape is (n_groups, n_clusters, n_clusters). The prices of a group do not change the tables of others.
-    """
-    blocks = -moments
-    diagonal = np.arange(mass.shape[1])
-    blocks[:, diagonal, diagonal] += mass
-    return blocks
 
 
 def dual_prices(
@@ -249,18 +238,20 @@ def _newton_step(
     # boundary, so the damping needs a second part. It keeps steps below a hundred units, and it vanishes with the
     # violation. The slack would not do here, because it stays large in rows that are far from their limits.
     shorten = _SHORTEN * current.violation / unit
-    model = current.mass, current.moments, temperature, damping, shorten
+    mass, moments = current.mass, current.moments
     if shares is not None:
         # An inverse takes eight times as long as the solution for a single vector.
         criterion.work.systems(8 * len(shares), y.shape[1])
-        inverse = np.linalg.inv(damped_curvature(*model))
+        inverse = np.linalg.inv(curvature(mass, moments, temperature, damping, shorten))
         # step_j = B_j^-1 (n_j - shares_j v), with v chosen so that sum_j shares_j step_j = 0.
-        step, matrix, right = equal_shares_system(inverse, current.mass, shares)
+        step, matrix, right = equal_shares_system(inverse, mass, shares)
         step -= shares[:, None] * (inverse @ np.linalg.solve(matrix, right))
         return y + step[:-1] - step[-1]
     rows, helpers = criterion.rows, criterion.helpers
-    blocks, slack, damping = scaled_model(*model, rows, criterion.limits, unit, n_points)
-    new = step_of_rows(rows, helpers, blocks, slack, y / unit, damping, criterion.exact)
+    curved = curvature(mass, moments, temperature)
+    scaled = scaled_model(curved, mass, damping, shorten, rows, criterion.limits, unit, n_points)
+    blocks, slack, damped = scaled
+    new = step_of_rows(rows, helpers, blocks, slack, y / unit, damped, criterion.exact)
     if new is None:
         return None
     # The equation of each helper gives one of the multipliers.
@@ -288,7 +279,7 @@ def step_of_rows(
     # gradient is positive have the wrong state. All of them change their state at once, as long as their number falls,
     # and then for a few more rounds.
     model, free = (rows, helpers, blocks, slack, y, damping), (y > 0) | exact[:, None]
-    zeros = np.array([-_ZERO * np.abs(y).max(), _ZERO * np.abs(slack).max()])
+    least, most = -_ZERO * np.abs(y).max(), _ZERO * np.abs(slack).max()
     fewest, patience = y.size + 1, _FULL_PIVOTS
     for _ in range(_PIVOTS):
         matrix, right, *system = reduced_system(*model, free)
@@ -298,7 +289,7 @@ def step_of_rows(
             if failed:
                 # No point is near a boundary.
                 return None
-        new, wrong, n_wrong = expanded(*model, free, exact, zeros, right, *system)
+        new, wrong, n_wrong = expanded(*model, free, exact, least, most, right, *system)
         if not n_wrong:
             return np.where(exact[:, None], new, np.maximum(new, 0.0))
         if n_wrong < fewest:

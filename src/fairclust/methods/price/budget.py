@@ -125,6 +125,7 @@ def fairest_clustering(
         paid = np.inf if least > budget else round_prices(points, criterion, prices)[1]
         return Attempt(paid, least, kept)
 
+    # Without bounds, fair centres can lead to a dearer clustering than the plain starts.
     plain = starts
 
     def clustering(tolerance: float | None, work: Work) -> Attempt:

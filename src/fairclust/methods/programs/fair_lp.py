@@ -47,7 +47,7 @@ def fair_assignment_lp(
 
 
 def round_assignment(shares: sparse.csr_array, cost: np.ndarray, codes: np.ndarray) -> np.ndarray:
-    """Labels by iterative rounding: no violation is above 7 points.
+    """Labels by iterative rounding: no violation is above 7 points, the 4 D + 3 of the paper with one group a point.
 
     Points that are whole keep their cluster, and a linear program assigns the others again. If nothing changes, the
     rows with few fractional points are dropped; the published loop drops these in every round, with larger violations.
