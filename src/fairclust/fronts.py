@@ -28,45 +28,19 @@ def pareto(cost: np.ndarray, fairness: np.ndarray, higher: bool) -> np.ndarray:
     return on
 
 
-@dataclass(frozen=True)
-class Front:
-    """Settings of methods as points: the cost `x` and the fairness `y`; see `front_of`."""
+def front_of(
+    points: pd.DataFrame, x: str, y: str, *, higher: bool, apart: Collection[str] = ()
+) -> pd.DataFrame:
+    """Points, which have a method, a cost `x` and a fairness `y`, with the columns x, y, best, own, finite and several.
 
-    # Columns: method, x, y, best (on the front of all methods), own (on the front of its method), finite, several
-    # (whether the method has several points), and what else the points had. Without a finite point it has rows only.
-    points: pd.DataFrame
-    higher: bool  # whether higher values of y are better
-
-    def window(self, bounded: bool) -> tuple[float, float, float, float]:
-        """The ranges of both axes (x0, x1, y0, y1): the front of the methods with several settings, and a margin.
-
-        If the ranges included every point, one distant reference method or an error that is not `bounded` would squeeze
-        all others.
-        """
-        points = self.points[self.points.finite]
-        on = points.best
-        reach = on & points.several if (on & points.several).any() else on
-        low, high = points.x.min(), points.x[reach].max()
-        x1 = min(points.x.max(), max(low + 1.6 * (high - low), 1.1 * low))
-        shown = points.y[points.x <= x1]
-        y0, y1 = shown.min(), shown.max()
-        if not bounded:
-            y1 = min(y1, max(1.15 * points.y[on].max(), y0 + 1e-3))
-        x_pad = 0.05 * (x1 - low) or 0.05 * abs(low) or 1
-        y_pad = 0.06 * (y1 - y0) or 0.05
-        return low - x_pad, x1 + x_pad, y0 - y_pad, y1 + y_pad
-
-
-def front_of(points: pd.DataFrame, x: str, y: str, *, higher: bool, apart: Collection[str] = ()) -> Front:
-    """The front of points, a frame with the column `method`, a cost `x` and a fairness `y`.
-
-    Methods that stand `apart` are only on their own fronts.
+    The ``best`` are on the front of all methods, and ``own`` says which are on that of their method. Methods that stand
+    `apart` are only on their own fronts. ``several`` says whether the method has several points.
     """
     cost, fair = points[x].to_numpy(float), points[y].to_numpy(float)
     own = np.zeros(len(points), bool)
     for rows in points.groupby("method", sort=False).indices.values():
         own[rows] = pareto(cost[rows], fair[rows], higher)
-    made = points.assign(
+    return points.assign(
         x=cost,
         y=fair,
         own=own,
@@ -74,7 +48,26 @@ def front_of(points: pd.DataFrame, x: str, y: str, *, higher: bool, apart: Colle
         finite=np.isfinite(cost) & np.isfinite(fair),
         several=points.groupby("method").method.transform("size") > 1,
     )
-    return Front(made, higher)
+
+
+def window(front: pd.DataFrame, *, bounded: bool) -> tuple[float, float, float, float]:
+    """The ranges of both axes (x0, x1, y0, y1): the front of the methods with several settings, and a margin.
+
+    If the ranges included every point, one distant reference method or an error that is not `bounded` would squeeze
+    all others.
+    """
+    points = front[front.finite]
+    on = points.best
+    reach = on & points.several if (on & points.several).any() else on
+    low, high = points.x.min(), points.x[reach].max()
+    x1 = min(points.x.max(), max(low + 1.6 * (high - low), 1.1 * low))
+    shown = points.y[points.x <= x1]
+    y0, y1 = shown.min(), shown.max()
+    if not bounded:
+        y1 = min(y1, max(1.15 * points.y[on].max(), y0 + 1e-3))
+    x_pad = 0.05 * (x1 - low) or 0.05 * abs(low) or 1
+    y_pad = 0.06 * (y1 - y0) or 0.05
+    return low - x_pad, x1 + x_pad, y0 - y_pad, y1 + y_pad
 
 
 def ticks(low: float, high: float) -> list[float]:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairclust.fronts import front_of, pareto
+from fairclust.fronts import front_of, pareto, window
 
 numbers = st.floats(0, 10, allow_nan=False).map(lambda value: round(value, 1))
 
@@ -42,7 +42,7 @@ POINTS = pd.DataFrame(
 
 
 def test_a_front_says_what_no_other_point_beats():
-    found = front_of(POINTS, "sse", "balance", higher=True).points
+    found = front_of(POINTS, "sse", "balance", higher=True)
     assert found.best.tolist() == [True, True, False, False, True, False]
     # A point that another method beats can still be on the front of its own method.
     assert found.own.tolist() == [True, True, False, True, True, False]
@@ -55,7 +55,7 @@ SHOWN = POINTS.fillna({"balance": 0.95}).assign(error=[9.0, 0.5, 0.6, 0.4, 0.1, 
 
 
 @pytest.mark.parametrize(
-    "rows, y, bounded, window",
+    "rows, y, bounded, expected",
     [
         # On the front of methods with several points, the costs are 100 to 150. The window ends at 100 + 1.6 * 50, and
         # has a margin.
@@ -68,6 +68,6 @@ SHOWN = POINTS.fillna({"balance": 0.95}).assign(error=[9.0, 0.5, 0.6, 0.4, 0.1, 
         (1, "error", False, (855, 945, 0, 0.1)),
     ],
 )
-def test_the_window_shows_the_front_of_methods_with_several_points(rows, y, bounded, window):
+def test_the_window_shows_the_front_of_methods_with_several_points(rows, y, bounded, expected):
     front = front_of(SHOWN[-rows:], "sse", y, higher=y == "balance")
-    assert front.window(bounded) == pytest.approx(window)
+    assert window(front, bounded=bounded) == pytest.approx(expected)

@@ -20,7 +20,7 @@ from fairclust.cli.options import Front, Raw
 from fairclust.cli.results import GIVEN, answer_lines, largest_groups, tables
 from fairclust.cli.rows import Rows, RowsInMemory
 from fairclust.explain import described
-from fairclust.fronts import Axes, front_of
+from fairclust.fronts import Axes, front_of, window
 from fairclust.looks import COLOURS, SHAPES, look
 from fairclust.messages import count, percent, shortened
 from fairclust.metrics.table import METRICS
@@ -128,7 +128,7 @@ def front_page(
 
     `points` has a row for each setting, and `cells` the same as text below a head.
     """
-    best = front_of(points, "sse", "balance", higher=True).points.best
+    best = front_of(points, "sse", "balance", higher=True).best
     looks = {str(name): look(str(name)) for name in points.method.unique()}
     return _page(
         "front",
@@ -151,29 +151,22 @@ def front_page(
 
 
 def _fronts(points: pd.DataFrame) -> list[dict[str, Any]]:
-    """Cost against two metrics of fairness."""
+    """What the template draws of the cost against two metrics of fairness."""
     plain = points.increase.notna().all()
     points = points.assign(cost=100 * points.increase if plain else points.sse)
     label = "cost above k-means, %" if plain else "SSE (lower is better)"
     charts = []
     for metric in (METRICS["balance"], METRICS["delta"]):
         front = front_of(points, "cost", metric.name, higher=metric.direction == "higher")
-        edges = front.window(bounded=bool(np.isfinite(metric.range[1])))
-        drawn = front.points.assign(joined=front.points.own, strong=front.points.best)
-        charts.append(_chart(drawn, edges, (label, f"{metric.label} ({metric.direction} is better)")))
+        x0, x1, y0, y1 = window(front, bounded=bool(np.isfinite(metric.range[1])))
+        axes = Axes((x0, x1), (y0, y1), (56, 430), (14, 256))
+        inside = front[front.x.between(x0, x1) & front.y.between(y0, y1)].sort_values("x", kind="stable")
+        charts.append(
+            {
+                "labels": (label, f"{metric.label} ({metric.direction} is better)"),
+                "frame": Markup(axes.frame()),
+                "marks": inside.assign(left=axes.across(inside.x), top=axes.up(inside.y)).to_dict("records"),
+                "beyond": len(front) - len(inside),
+            }
+        )
     return charts
-
-
-def _chart(
-    points: pd.DataFrame, edges: tuple[float, float, float, float], labels: tuple[str, str]
-) -> dict[str, Any]:
-    """What the template draws: marks at x and y, pale unless `strong`, and lines through those that are `joined`."""
-    axes = Axes(edges[:2], edges[2:], (56, 430), (14, 256))
-    inside = points[points.x.between(*axes.x) & points.y.between(*axes.y)].sort_values("x", kind="stable")
-    shown = inside[["method", "setting", "x", "y", "joined", "strong"]]
-    return {
-        "labels": labels,
-        "frame": Markup(axes.frame()),
-        "marks": shown.assign(left=axes.across(inside.x), top=axes.up(inside.y)).to_dict("records"),
-        "beyond": len(points) - len(inside),
-    }

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from markupsafe import Markup, escape
 
-from fairclust.fronts import Axes, Front, front_of
+from fairclust.fronts import Axes, front_of, window
 from fairclust.metrics.table import METRICS
 from fairclust.pipeline.names import Names
 from fairclust.report.leaderboard import COSTS, FAIRNESS, SHOWN
@@ -97,19 +97,19 @@ def ranks_picture(ranks: pd.Series, differ: float, names: Names, marked: Collect
     )
 
 
-def _picture(front: Front, names: Names, fairness: str) -> dict[str, str]:
+def _picture(front: pd.DataFrame, names: Names, fairness: str) -> dict[str, str]:
     """What the script shows: axes, lines and region as SVG, the place and level of each mark, and a note.
 
     A place is empty for a mark beyond the edges. The level is 2 on the front of all methods, 1 on that of its own.
     """
     metric = METRICS[fairness]
     methods, x, y, best, own, finite = (
-        front.points[name].to_numpy() for name in ("method", "x", "y", "best", "own", "finite")
+        front[name].to_numpy() for name in ("method", "x", "y", "best", "own", "finite")
     )
     levels = np.where(best, 2, np.where(own, 1, 0))
     if not finite.any():
         return {"frame": "", "at": ";".join(",,0" for _ in levels), "note": "No setting has both values."}
-    x0, x1, y0, y1 = front.window(bounded=bool(np.isfinite(metric.range[1])))
+    x0, x1, y0, y1 = window(front, bounded=bool(np.isfinite(metric.range[1])))
     axes = Axes((x0, x1), (y0, y1), (58, 390), (12, 226))
     inside = finite & (x <= x1) & (y <= y1)
     px, py = axes.across(x), axes.up(y)
@@ -121,7 +121,7 @@ def _picture(front: Front, names: Names, fairness: str) -> dict[str, str]:
         of_method.setdefault(str(methods[i]), []).append(f"{px[i]:g},{py[i]:g}")
     stairs = ""  # the outline of the region that the front dominates
     if on_front:
-        base, ((left, top), *others) = axes.edges_y[front.higher], on_front
+        base, ((left, top), *others) = axes.edges_y[metric.direction == "higher"], on_front
         steps = "".join(f"H{a:g}V{b:g}" for a, b in others)
         stairs = f'<path class="stairs" d="M{left:g} {base}V{top:g}{steps}H{axes.edges_x[1]}V{base}Z"/>'
     lines = [

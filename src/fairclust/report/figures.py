@@ -55,7 +55,7 @@ def _means_front(cells: pd.DataFrame, x: str, y: str) -> pd.DataFrame:
     points = points.assign(x_sd=points[f"{x} sd"].fillna(0.0), y_sd=points[f"{y} sd"].fillna(0.0))
     lower = column_of(y).direction == "lower"
     points = points.sort_values([x, y], ascending=[True, lower], ignore_index=True)
-    return front_of(points, x, y, higher=not lower).points
+    return front_of(points, x, y, higher=not lower)
 
 
 def draw_front(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) -> None:
