@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fairclust.looks import COLOURS, in_matplotlib, look
+from fairclust.looks import in_matplotlib, look
 from fairclust.metrics import Scored, score_labels
 from fairclust.metrics.table import METRICS
 from fairclust.sensitive import read_sensitive
@@ -114,8 +114,11 @@ class FrontDisplay:
         ax : matplotlib Axes, optional
             Default: a new figure.
         """
-        self.ax_ = _axes(ax)
-        self.figure_ = self.ax_.figure
+        if ax is None:
+            import matplotlib.pyplot as plt
+
+            ax = plt.subplots()[1]
+        self.ax_, self.figure_ = ax, ax.figure
         self.lines_ = {}
         for method, points in self.points.groupby("method", sort=False):
             points = points.sort_values(x)
@@ -126,26 +129,6 @@ class FrontDisplay:
         self.ax_.set(xlabel=_axis_label(x), ylabel=_axis_label(y))
         self.ax_.legend()
         return self
-
-
-def _axes(ax: Any) -> Any:
-    if ax is not None:
-        return ax
-    import matplotlib.pyplot as plt
-
-    return plt.subplots()[1]
-
-
-def draw_shares(axes: Any, shares: pd.DataFrame) -> dict[str, Any]:
-    """Draw a stacked bar for each row of shares, and return the bars of each column."""
-    # Bars are placed by number and not by the text of the row, because two rows may have the same.
-    places, below, bars = np.arange(len(shares)), np.zeros(len(shares)), {}
-    for number, (group, share) in enumerate(shares.fillna(0).items()):
-        colour, label = COLOURS[number % len(COLOURS)], in_figure(str(group))
-        bars[str(group)] = axes.bar(places, share, bottom=below, color=colour, label=label)
-        below = below + share.to_numpy()
-    axes.set_xticks(places, shares.index)
-    return bars
 
 
 def in_figure(text: str) -> str:

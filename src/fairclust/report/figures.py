@@ -22,7 +22,7 @@ from fairclust.metrics.table import METRICS
 from fairclust.pipeline.columns import COLUMNS, column_of
 from fairclust.pipeline.papers import FigureSpec
 from fairclust.pipeline.scores import labels_of
-from fairclust.plot import draw_shares, in_figure
+from fairclust.plot import in_figure
 from fairclust.report.drawing import BY_ROWS, SOFT, FigureData, NothingToShow, Panel, Plot, Sheet
 from fairclust.report.material import Material
 from fairclust.report.render import metric_label, number
@@ -336,8 +336,13 @@ def draw_group_shares(material: FigureData, sheet: Sheet, axes: Axes, panel: Pan
     counts = pd.concat([counts.sum().to_frame().T, counts]).set_axis(names)
     # Groups of several data sets have the same colours, so that the legend says whose groups they are.
     of_data = f"{material.names.dataset(panel.dataset)}: " if len(material.spec.datasets) > 1 else ""
-    for group, bars in draw_shares(axes, counts.div(counts.sum(axis=1), axis=0)).items():
+    # Bars are placed by number and not by the text below them, because two clusters may have as many rows.
+    places, below = np.arange(len(names)), np.zeros(len(names))
+    for code, (group, share) in enumerate(counts.div(counts.sum(axis=1), axis=0).items()):
+        bars = axes.bar(places, share, bottom=below, color=COLOURS[code % len(COLOURS)])
+        below = below + share.to_numpy()
         sheet.legend.setdefault(f"{of_data}{group}", bars)
+    axes.set_xticks(places, names)
     axes.tick_params(axis="x", labelsize=7, labelrotation=90 if len(names) > 6 else 0)
     axes.set(ylabel="Share of the groups", ylim=(0, 1))
     axes.grid(False)
