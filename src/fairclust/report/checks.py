@@ -252,6 +252,8 @@ def trend(case: Case) -> Finding:
     of clusters, lambda or another metric over the settings of a method, or `sizes`, for which the methods are points.
     With `power` p, the fitted power of x must be p within 0.25. config/README.md describes the options.
     """
+    from scipy.stats import kendalltau  # imported here, because it takes half a second
+
     options, methods = case.claim.options, case.claim.methods
     metric, x = case.metrics[0], str(options["x"])
     sign, findings = 1 if options["direction"] == "rises" else -1, []
@@ -269,8 +271,11 @@ def trend(case: Case) -> Finding:
             verdict = HOLDS if is_near else IN_PART if slope * wanted > 0 else FAILS
             more = f"slope {slope:.2f}, {wanted:g} asked"
         else:
-            tau = _tau(points, "all values are the same")
-            verdict, more = _of_tau(sign * tau), f"tau = {tau:.2f}"
+            tau = float(kendalltau(*zip(*points, strict=True)).statistic)
+            if math.isnan(tau):
+                raise CannotTest("all values are the same")
+            verdict = HOLDS if sign * tau >= _SAME_ORDER / HAIR else IN_PART if sign * tau > 0 else FAILS
+            more = f"tau = {tau:.2f}"
         few = points[:: max(1, len(points) // _SHOWN)] if len(points) > 2 * _SHOWN else points
         shown = ", ".join(f"{value:.4g} at {place:,.4g}" for place, value in few)
         name = "" if x == "sizes" else f" of {case.name(line[0])}"
@@ -548,20 +553,6 @@ def _by_k(case: Case, cells: pd.DataFrame, metric: str) -> pd.Series:
         cells = cells[cells.n_clusters.isin(case.claim.n_clusters)]
     means = {k: choose_best(one, metric).spread(metric).mean for k, one in cells.groupby("n_clusters")}
     return pd.Series(means, dtype=float)
-
-
-def _tau(points: list[tuple[float, float]], why_not: str) -> float:
-    """Kendall's tau of points; CannotTest with the reason if it is undefined."""
-    from scipy.stats import kendalltau  # imported here, because it takes half a second
-
-    tau = float(kendalltau(*zip(*points, strict=True)).statistic)
-    if math.isnan(tau):
-        raise CannotTest(why_not)
-    return tau
-
-
-def _of_tau(tau: float) -> str:
-    return HOLDS if tau >= _SAME_ORDER / HAIR else IN_PART if tau > 0 else FAILS
 
 
 def _of_booleans(ok: list[bool]) -> str:

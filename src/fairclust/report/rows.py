@@ -107,17 +107,6 @@ class Row:
         return [value for value in self.values if value.agrees]
 
 
-def table_parts(
-    spec: TableSpec, reported: pd.DataFrame, cells: pd.DataFrame, programs: pd.DataFrame | None = None
-) -> Iterator[Part]:
-    """The parts of a table in the paper's order of data sets."""
-    of_table = reported[reported.table == spec.number]
-    places = of_table.groupby(["dataset", "n_clusters"], sort=False, dropna=False)
-    for (dataset, n_clusters), values in places:
-        k = None if pd.isna(n_clusters) else int(n_clusters)
-        yield Part(spec, reported, values, cells[cells.dataset == dataset], programs, str(dataset), k)
-
-
 @dataclass(frozen=True)
 class Part:
     """The part of a table that is about one data set and K."""

@@ -12,7 +12,7 @@ from fairclust.pipeline.columns import TIMES, column_of
 from fairclust.pipeline.papers import ReasonSpec, TableSpec
 from fairclust.pipeline.reported import OF_DATA
 from fairclust.report.render import joined, metric_label
-from fairclust.report.rows import MATCHED, OF_DATA_ITSELF, Part, ProgramRuns, Row, Value, table_parts
+from fairclust.report.rows import MATCHED, OF_DATA_ITSELF, Part, ProgramRuns, Row, Value
 from fairclust.report.selection import (
     HAIR,
     LEVEL_SHARE,
@@ -80,7 +80,12 @@ def table_rows(
     each data set.
     """
     table: list[Row] = []
-    for part in table_parts(spec, reported, cells, programs):
+    places = reported[reported.table == spec.number].groupby(
+        ["dataset", "n_clusters"], sort=False, dropna=False
+    )
+    for (dataset, n_clusters), values in places:
+        k = None if pd.isna(n_clusters) else int(n_clusters)
+        part = Part(spec, reported, values, cells[cells.dataset == dataset], programs, str(dataset), k)
         rows = part.rows()
         for row in rows:
             if row.role in ("paper", "variant"):
