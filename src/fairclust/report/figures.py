@@ -46,18 +46,6 @@ _WITHOUT_ZERO = (*_LOGARITHMIC, "nll", "objective", "sse", "kmedians_cost", "ncu
 _MAX_SHAPES = 5_000
 
 
-def _means_front(cells: pd.DataFrame, x: str, y: str) -> pd.DataFrame:
-    """The points of the front of one data set and K: each setting at the mean over its starts, the cheapest first.
-
-    The cells have finite values. The points have the further columns params, x_sd and y_sd.
-    """
-    points = settings_table(cells, [x, y], with_sd=True).reset_index()
-    points = points.assign(x_sd=points[f"{x} sd"].fillna(0.0), y_sd=points[f"{y} sd"].fillna(0.0))
-    lower = column_of(y).direction == "lower"
-    points = points.sort_values([x, y], ascending=[True, lower], ignore_index=True)
-    return front_of(points, x, y, higher=not lower)
-
-
 def draw_front(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) -> None:
     """`x` (a cost) against each of `y` (fairness metrics), with a panel for every data set and K.
 
@@ -70,7 +58,10 @@ def draw_front(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) -> 
     ok = _usable(cells, x, y)
     is_cost = column_of(x).is_cost
     ok = _whole(material, sheet, panel, ok)
-    settings = _means_front(ok, x, y)
+    x_sd, y_sd, lower = f"{x} sd", f"{y} sd", column_of(y).direction == "lower"
+    settings = settings_table(ok, [x, y], with_sd=True).reset_index().fillna({x_sd: 0.0, y_sd: 0.0})
+    settings = settings.sort_values([x, y], ascending=[True, lower], ignore_index=True)
+    settings = front_of(settings, x, y, higher=not lower)
     reported = _reported(material, panel, x).merge(_reported(material, panel, y), on=["method", "lam"])
     # A quarter above the highest cost on the fronts of the methods with several settings, and that the paper reports
     # for these. Without this limit, one distant reference method, or a setting that another one of its method beats,
@@ -100,7 +91,7 @@ def draw_front(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) -> 
             sheet.note("faint: settings that another setting of the same method beats in both metrics")
         axes.plot(others.x, others.y, linestyle="", alpha=0.2, **style)
         bars: dict[str, Any] = {"fmt": "none", "ecolor": colour, "elinewidth": 0.8, "alpha": 0.45}
-        axes.errorbar(front.x, front.y, _reach(front.y, front.y_sd, y), front.x_sd, **bars)
+        axes.errorbar(front.x, front.y, _reach(front.y, front[y_sd], y), front[x_sd], **bars)
         joined = ":" if is_cost and len(front) > 1 else ""
         line = axes.plot(front.x, front.y, linestyle=joined, linewidth=1, **style)[0]
         sheet.legend.setdefault(name, line)
