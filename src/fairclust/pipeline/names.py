@@ -31,10 +31,6 @@ class Names:
     def family(self, name: str) -> str:
         return self.families.get(name, "other")
 
-    def is_ours(self, name: str) -> bool:
-        """Whether a method is this project's own."""
-        return name in self.ours
-
     def look(self, name: str) -> tuple[int, int]:
         """Positions of the colour and the mark of a method."""
         return self.looks.get(name) or look(name)

@@ -165,7 +165,7 @@ def make_leaderboard(scores: pd.DataFrame, names: Names) -> pd.DataFrame:
     parts = [part for part in parts if len(part)]
     board = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=COLUMNS)
     board["label"] = [names.method(str(name)) for name in board.method]
-    board["ours"] = [names.is_ours(str(name)) for name in board.method]
+    board["ours"] = board.method.isin(names.ours)
     return board.reindex(columns=COLUMNS).astype({"n_clusters": "Int64"})
 
 

@@ -89,7 +89,7 @@ def _losses(board: pd.DataFrame, cost: str, names: Names) -> dict[str, Any]:
     Our best method is compared with the best of all others, of those that were run on at least half of the settings.
     """
     values = instances_of(board, cost)
-    ours = [name for name in values if names.is_ours(str(name))]
+    ours = [name for name in values if name in names.ours]
     values = values[values[ours].notna().any(axis=1)]
     if values.empty:
         return {"losses": "", "duel": ""}
@@ -100,7 +100,7 @@ def _losses(board: pd.DataFrame, cost: str, names: Names) -> dict[str, Any]:
     run = values.columns[2 * values.notna().sum() >= len(values)]
     order = [name for name in board[(board.cost == cost) & board.level.isna()].method if name in run]
     first, rival = (
-        next((name for name in order if names.is_ours(name) == is_ours), "") for is_ours in (True, False)
+        next((name for name in order if (name in names.ours) == is_ours), "") for is_ours in (True, False)
     )
     if not (first and rival):
         return {"losses": losses, "duel": ""}
@@ -117,7 +117,7 @@ def _kinds_table(board: pd.DataFrame, cost: str, names: Names) -> Table:
     records: dict[tuple[str, str], dict[str, str]] = {}
     for kind, level, methods in kinds_of_data(board, cost):
         if names.ours:
-            second, others = "cheapest of others", methods[~methods.method.map(names.is_ours).astype(bool)]
+            second, others = "cheapest of others", methods[~methods.method.isin(names.ours)]
         else:
             second, others = "runner-up", methods[1:]
         for place, ranked in (("cheapest", methods), (second, others)):
@@ -137,17 +137,13 @@ def _marked(board: pd.DataFrame, cost: str, names: Names) -> set[str]:
     return {name for name in no_better(board, cost) if names.family(name) != CONTROL}
 
 
-def _judged(names: Names, method: str, marked: set[str]) -> str:
-    """The label of a method, which says if it is no better than random labels."""
-    return labelled(names, method) + (", no better than random labels" if method in marked else "")
-
-
 def _distances_table(board: pd.DataFrame, cost: str, names: Names) -> Table:
     rows = board[(board.cost == cost) & board.dataset.isna()]
     summaries = {(row["method"], row["level"]): row for row in rows.to_dict("records")}
     records, marked = [], _marked(board, cost, names)
     for row in rows[rows.level.isna()].to_dict("records"):
-        label = _judged(names, row["method"], marked)
+        label = labelled(names, row["method"])
+        label += ", no better than random labels" if row["method"] in marked else ""
         record = {"Method": label, "Family": names.family(row["method"])}
         for level in LEVELS:
             text = MISSING

@@ -131,7 +131,7 @@ def table_name(number: str) -> str:
 
 def labelled(names: Names, method: str) -> str:
     """The label of a method, which says if it is this project's own."""
-    return names.method(method) + (" (ours)" if names.is_ours(method) else "")
+    return names.method(method) + (" (ours)" if method in names.ours else "")
 
 
 def method_text(names: Names, method: str, of_lam: float) -> str:
