@@ -30,7 +30,7 @@ def read(folder, text, numbers=(), texts=(), drops=None, *, name="t.csv", **read
     path = folder / name
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
 
-    table = Table.open(path, ReaderSpec(**reader))
+    table = Table(path, ReaderSpec(**reader))
     numbers, texts = [*map(table.place, numbers)], [*map(table.place, texts)]
     frame, card = table.read(numbers, texts, drops)
     return Found(frame[numbers].to_numpy(), [frame[i].tolist() for i in texts], card["dropped"])
@@ -77,7 +77,7 @@ def test_decimal_comma_and_encoding(tmp_path):
 
 def test_names_for_a_file_without_header(tmp_path):
     assert_array_equal(read(tmp_path, "1,2\n", ["b", 0], header=False, names=("a", "b")).numbers, [[2, 1]])
-    assert Table.open(tmp_path / "t.csv", ReaderSpec(header=False)).names == ["column 0", "column 1"]
+    assert Table(tmp_path / "t.csv", ReaderSpec(header=False)).names == ["column 0", "column 1"]
     with pytest.raises(TableError, match=r"the names do not fit .* expected 2 names; found 1"):
         read(tmp_path, "1,2\n", header=False, names=("a",))
 

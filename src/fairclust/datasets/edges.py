@@ -42,7 +42,7 @@ def read_graph(spec: DatasetSpec, files: list[Path]) -> Generated:
     number = np.where(large[groups], np.cumsum(large[groups]) - 1, -1)
     numbers = dict(zip(names, number, strict=True))
 
-    table = Table.open(files[0], spec.reader)
+    table = Table(files[0], spec.reader)
     at = [*map(table.place, edges.ends)]
     lines, card = table.read([], at, spec.drop_rows)
     ends = []
@@ -84,4 +84,4 @@ def largest_piece(made: Generated) -> Generated:
         W = W[inside][:, inside]
         made = made._replace(X=made.X[inside], groups=made.groups[inside], W=W, truth=truth)
     graph = {"n_edges": int(W.nnz // 2), "n_pieces": int(n_pieces)}
-    return made._replace(card={**made.card, "dropped": dropped, "graph": graph, "scaling": []})
+    return made._replace(card={**made.card, "dropped": dropped, "graph": graph})

@@ -22,8 +22,6 @@ _KEYS = {
     "the right --delimiter?": "the right 'sep' in 'reader'?",
     "try --encoding ": "set 'encoding' in 'reader' to ",
     "--decimal states it": "'decimal' in 'reader' states it",
-    "Fix: write the names of the columns above it": "Fix: set 'header: false' in 'reader', and name the columns by "
-    "'names' or by numbers from 0",
 }
 LARGEST = 1e140
 # Beside a value this many times larger, another one counts as zero, because a double has 15 decimal digits.
@@ -84,7 +82,6 @@ def _prepare(
             f"{', '.join(f'{group}: {size}' for group, size in counted.items())}. Fix: correct the values in "
             "'sensitive.groups', or check 'drop_rows'"
         )
-    scaling = made.card["scaling"] if "scaling" in made.card else _scale(made, spec.scale)
     coded = made.feature_names[len(made.feature_names) - len(made.categories) :]
     values_of = {
         "categories": dict(zip(coded, map(list, made.categories), strict=True)),
@@ -105,7 +102,7 @@ def _prepare(
         ],
         "n_clusters": spec.n_clusters,
         **made.card,
-        "scaling": scaling,
+        "scaling": _scale(made, spec.scale),
         **origin,
     }
     columns = {column: codes for column, (codes, _) in made.columns.items()}

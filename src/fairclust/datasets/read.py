@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ from fairclust.datasets.spec import ColumnRef, DatasetSpec, ReaderSpec, Sensitiv
 from fairclust.group_encoding import combination_names, cross_codes, cut_column, natural
 from fairclust.messages import count, nearest
 from fairclust.tables.columns import as_text, find_reading
-from fairclust.tables.reading import Format, Opened, TableError, open_table
+from fairclust.tables.reading import Format, TableError, open_table
 
 log = logging.getLogger(__name__)
 
@@ -30,7 +29,7 @@ def read_rows(spec: DatasetSpec, files: list[Path]) -> Generated:
 
     DatasetError or TableError if a column is missing, a cell of a feature is no number, or a group is unknown.
     """
-    table = Table.open(files[0], spec.reader)
+    table = Table(files[0], spec.reader)
     features, coded, asked = _chosen(spec, table)
     frame, card = table.read(features, [*coded, *asked.values()], spec.drop_rows)
     columns, measured = {}, {}
@@ -97,7 +96,7 @@ def _texts(cells: pd.Series) -> pd.Series:
 
 def groups_table(spec: DatasetSpec, path: Path) -> Table:
     """The file of the groups, which is read like the table."""
-    return Table.open(path, spec.reader.model_copy(update={"names": ()}))
+    return Table(path, spec.reader.model_copy(update={"names": ()}))
 
 
 def _groups_of_file(
@@ -146,24 +145,18 @@ def code_groups(
     return codes, tuple(listed)
 
 
-@dataclass(frozen=True)
 class Table:
     """A file of a data set."""
 
-    path: Path
-    reader: ReaderSpec
-    names: list[str]  # of all columns
-    opened: Opened
-
-    @classmethod
-    def open(cls, path: Path, reader: ReaderSpec) -> Table:
+    def __init__(self, path: Path, reader: ReaderSpec) -> None:
+        self.path, self.reader = path, reader
         form = Format(
             reader.delimiter, reader.decimal, reader.encoding, header=reader.header, labels=reader.names
         )
-        opened = open_table(path, form)
-        for note in opened.notes:
+        self.opened = open_table(path, form)
+        self.names = [name.strip() for name in self.opened.names]  # of all columns
+        for note in self.opened.notes:
             log.warning("%s: %s", path.name, note)
-        return cls(path, reader, [name.strip() for name in opened.names], opened)
 
     def place(self, column: ColumnRef) -> int:
         """The number of a column given by name or number. None, or two of that name, is a TableError."""
