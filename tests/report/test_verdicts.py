@@ -284,7 +284,7 @@ def test_the_published_program_tells_who_differs(tmp_path):
     # Ours has the program's value, which the paper does not print.
     row = only(judged(spec, values, cells, programs=programs(("own", "sse", "", 141.0))))
     assert row.verdict == AS_PROGRAM
-    assert why(row) == BY_PROGRAM.format(source="published program")
+    assert why(row) == BY_PROGRAM.format(kind="program")
     assert value_verdict(row, row.values[0]) == AS_PROGRAM
     line = evidence_of("paper", spec, [row]).iloc[0]
     assert (line.program, line.program_mean, line.program_low, line.program_runs) == ("theirs", 141, 140, 5)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 import pandas as pd
 
@@ -53,7 +52,7 @@ CHEAPER = "as fair as reported, and at a lower cost"
 DEARER = "at the reported fairness the cost is another"
 LESS_FAIR = "no setting of the grid has the reported fairness"
 OFF = "the setting is published, and a value differs"
-BY_PROGRAM = "ours agrees with a run of the {source}, whose values are not the printed ones"
+BY_PROGRAM = "ours agrees with a run of the published {kind}, whose values are not the printed ones"
 ONLY_UNJUDGED = "all reported values are times of another machine or fairness that chose the setting"
 
 CAUSES = {
@@ -113,9 +112,13 @@ def _judge(row: Row, part: Part) -> None:
             if any(excluded.values())
             else joined(*dict.fromkeys(v.note for v in row.values))
         )
-        _not_comparable(row, known or "the paper prints too little to compare", list(excluded.values()))
+        row.verdict, row.finding = NOT_COMPARABLE, known or "the paper prints too little to compare"
+        for value in row.values:
+            if reason := excluded[value.metric]:
+                value.reason, value.evidence = reason.reason, reason.evidence or ""
     elif not any(value.ours.n for value in published):
-        _not_comparable(row, f"this run has no value: {row.note or 'the scorer has none for these metrics'}")
+        why_not = f"this run has no value: {row.note or 'the scorer has none for these metrics'}"
+        row.verdict, row.finding = NOT_COMPARABLE, why_not
     else:
         lacking = [v.metric for v in published if not v.ours.n and not unjudged[v.metric]]
         if lacking:
@@ -125,14 +128,6 @@ def _judge(row: Row, part: Part) -> None:
         )
         _stand_beside_program(row, spec, part.cells)
         row.direction = _direction(row) if row.verdict == DIFFERS else ""
-
-
-def _not_comparable(row: Row, why: str, reasons: Sequence[ReasonSpec | None] = ()) -> None:
-    """Give a row the verdict that it cannot be compared, and its values the reasons."""
-    row.verdict, row.finding = NOT_COMPARABLE, why
-    for value, reason in zip(row.values, reasons, strict=bool(reasons)):
-        if reason:
-            value.reason, value.evidence = reason.reason, reason.evidence or ""
 
 
 def _why_not_judged(value: Value, row: Row, spec: TableSpec, has_cost: bool) -> str:
@@ -211,7 +206,7 @@ def _stand_beside_program(row: Row, spec: TableSpec, cells: pd.DataFrame) -> Non
             value.program = shown.values[value.metric]
     row.program, row.as_program = shown, bool(as_ours)
     if as_ours and not as_paper and row.verdict == DIFFERS:
-        row.verdict, row.finding = AS_PROGRAM, BY_PROGRAM.format(source=_called(shown))
+        row.verdict, row.finding = AS_PROGRAM, BY_PROGRAM.format(kind=shown.kind)
 
 
 def _control(row: Row, part: Part) -> None:
@@ -321,11 +316,6 @@ def _fitting(spec: TableSpec, row: Row, metric: str, kind: str) -> ReasonSpec | 
     return next(reasons, None)
 
 
-def _called(runs: ProgramRuns) -> str:
-    """What texts call the source of the runs."""
-    return "published labels" if runs.kind == "labels" else "published program"
-
-
 def _differing(row: Row, runs: ProgramRuns) -> list[Value]:
     """The values in which the published program does not have the printed one."""
     return [
@@ -390,9 +380,9 @@ def _cause(row: Row, value: Value, spec: TableSpec) -> tuple[str, str, str]:
         return reason.shown_by or "command", reason.reason, reason.evidence or ""
     lacking = all(_differing(row, runs) for runs in row.all_runs)
     if row.program is not None:
-        kind, source = row.program.kind, _called(row.program)
+        kind = row.program.kind
         if row.as_program:
-            words = f"ours agrees with a run of the {source}"
+            words = f"ours agrees with a run of the published {kind}"
             if not lacking:
                 theirs = next(runs for runs in row.all_runs if not _differing(row, runs))
                 has = "another run has" if theirs.kind == "program" else "the published labels have"
@@ -402,12 +392,12 @@ def _cause(row: Row, value: Value, spec: TableSpec) -> tuple[str, str, str]:
         is_better = row.finding == CHEAPER or set(row.direction.split(", ")) <= {"cheaper", "fairer"}
         if is_better and not lacking:
             has = "have" if kind == "labels" else "has"
-            return kind, f"the {source} {has} the printed values, and ours are better", ""
+            return kind, f"the published {kind} {has} the printed values, and ours are better", ""
     if reason is not None:
         return "unknown" if reason.reason.startswith("Unknown") else "conjecture", reason.reason, ""
     both = [value for value in row.values if value.ours.n and value.program.n and value.metric not in TIMES]
     agree = [_same_values(value.metric, value.decimals, value.ours, value.program) for value in both]
     if row.program is not None and lacking and not all(agree):
-        words = f"the paper's values are not those of its {_called(row.program)}, and ours agree with neither"
+        words = f"the paper's values are not those of its published {row.program.kind}, and ours agree with neither"
         return "unknown", f"{UNKNOWN}; {words}", ""
     return "unknown", UNKNOWN, ""
