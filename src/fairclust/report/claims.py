@@ -78,7 +78,7 @@ def make_claims(material: Material, claims: Mapping[str, ClaimSpec], stem: Path)
 
 def load_claims(path: Path) -> pd.DataFrame:
     """Read a CSV of `make_claims`; absent texts are empty."""
-    return read_data(path, CLAIM_COLUMNS, {*CLAIM_COLUMNS} - {"n_clusters"}, ["n_clusters"])
+    return read_data(path, CLAIM_COLUMNS, {"n_clusters": "Int64"})
 
 
 def _places(claim: ClaimSpec, material: Material) -> Iterable[tuple[str, int | None]]:

@@ -219,17 +219,11 @@ def write_as(stem: Path, **texts: str) -> None:
         write_text(stem.with_name(f"{stem.name}.{ending}"), text)
 
 
-def read_data(
-    path: Path, columns: list[str], texts: Collection[str], counts: Collection[str]
-) -> pd.DataFrame:
-    """Columns of a CSV that a run has written. Absent texts are empty, counts are Int64, and the rest are floats."""
-    numbers = [name for name in columns if name not in texts]
-    kinds: dict[str, Any] = {
-        "dtype": dict.fromkeys(texts, str),
-        "na_values": {name: [""] for name in numbers},
-    }
-    data = pd.read_csv(path, keep_default_na=False, **kinds)[columns]
-    return data.astype({name: "Int64" if name in counts else float for name in numbers})
+def read_data(path: Path, columns: list[str], numbers: Mapping[str, str]) -> pd.DataFrame:
+    """Columns of a CSV that a run has written. Those of numbers have types, and absent texts are empty."""
+    texts = dict.fromkeys(set(columns) - set(numbers), str)
+    empty = {name: [""] for name in numbers}
+    return pd.read_csv(path, keep_default_na=False, dtype=texts, na_values=empty)[columns].astype(numbers)
 
 
 def _list(lines: Iterable[str]) -> list[str]:

@@ -48,10 +48,6 @@ EVIDENCE_COLUMNS = [
 ]
 ROW_KEY = ["paper", "table", "dataset", "n_clusters", "lam", "method"]
 """The columns that together name one row."""
-_FLOATS = (
-    *("lam", "reported", "mean", "sd", "low", "high"),
-    *("program_mean", "program_low", "program_high"),
-)
 HEADS = {
     AGREES: "agree",
     AS_PROGRAM: "agree with the program",
@@ -59,7 +55,9 @@ HEADS = {
     NOT_COMPARABLE: "not comparable",
 }
 """Each verdict as the heading of a number of rows."""
-_COUNTS = ("n_clusters", "decimals", "program_runs", "seeds", "seeds_asked")
+_COUNTS = dict.fromkeys(("n_clusters", "decimals", "program_runs", "seeds", "seeds_asked"), "Int64")
+_FLOATS = dict.fromkeys(("lam", "reported", "mean", "sd", "low", "high"), "float64")
+_FLOATS |= dict.fromkeys(("program_mean", "program_low", "program_high"), "float64")
 
 
 def make_table(material: Material, spec: TableSpec, stem: Path) -> None:
@@ -119,7 +117,7 @@ def evidence_of(paper: str, spec: TableSpec, rows: Iterable[Row]) -> pd.DataFram
                 }
             )
     # The further attributes of the rows and values are no columns.
-    return pd.DataFrame(lines, columns=EVIDENCE_COLUMNS).astype(dict.fromkeys(_COUNTS, "Int64"))
+    return pd.DataFrame(lines, columns=EVIDENCE_COLUMNS).astype(_COUNTS)
 
 
 def why(row: Row) -> str:
@@ -137,8 +135,7 @@ def why(row: Row) -> str:
 
 def load_evidence(paths: Iterable[Path]) -> pd.DataFrame:
     """Read and join files of `evidence_of`, the scoreboard's CSV included. Missing texts are empty strings."""
-    texts = {*EVIDENCE_COLUMNS} - {*_FLOATS, *_COUNTS}
-    frames = [read_data(path, EVIDENCE_COLUMNS, texts, _COUNTS) for path in paths]
+    frames = [read_data(path, EVIDENCE_COLUMNS, _COUNTS | _FLOATS) for path in paths]
     return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=EVIDENCE_COLUMNS)
 
 
