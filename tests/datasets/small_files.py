@@ -1,7 +1,7 @@
 """Data sets out of small files."""
 
 from fairclust.datasets.prepare import prepare_dataset
-from fairclust.datasets.spec import DatasetSpec
+from fairclust.datasets.spec import DatasetSpec, SourceSpec
 
 
 def prepare_files(folder, name, spec, sources):
@@ -10,4 +10,5 @@ def prepare_files(folder, name, spec, sources):
     for source, content in sources.items():
         text = content if isinstance(content, str) else content.to_csv(index=False)
         paths[source].write_text(text, encoding="utf-8", errors="surrogateescape")
-    return prepare_dataset(name, DatasetSpec.model_validate(spec), paths)
+    read = {source: SourceSpec(path=str(path)) for source, path in paths.items()}
+    return prepare_dataset(name, DatasetSpec.model_validate(spec), paths, read)

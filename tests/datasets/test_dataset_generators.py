@@ -17,7 +17,7 @@ from fairclust.metrics import sse
 
 
 def prepared(catalogue, name):
-    return prepare_dataset(name, catalogue.datasets[name], {})
+    return prepare_dataset(name, catalogue.datasets[name], {}, {})
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_group_blobs_are_found_and_unfair():
 
 def generated(function, **params):
     spec = DatasetSpec(title="G", generator=function, params=params, n_clusters=2)
-    return prepare_dataset("made", spec, {})
+    return prepare_dataset("made", spec, {}, {})
 
 
 @pytest.mark.parametrize(

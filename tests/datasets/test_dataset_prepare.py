@@ -209,9 +209,6 @@ ERRORS = {
         {"groups_text": "age,sex\n" + "1,f\n2,m\n" * 2, "sensitive": IN_ANOTHER_FILE},
         "has a column of the table.*write the groups into the table",
     ),
-    "no path": (
-        {"sensitive": {"column": "sex", "source": "elsewhere"}}, "no path is given for its source 'elsewhere'",
-    ),
 }  # fmt: skip
 
 
@@ -240,15 +237,16 @@ def test_missing_file(tmp_path):
         {"title": "T", "source": "s", "sensitive": {"column": 0}, "n_clusters": 2}
     )
     with pytest.raises(DatasetError, match=r"no such file\. Fix: fetch the source 's'"):
-        prepare_dataset("demo", spec, {"s": tmp_path / "none"})
+        prepare_dataset("demo", spec, {"s": tmp_path / "none"}, {"s": SourceSpec(path="none")})
 
 
 def test_sources_on_the_card(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text(TEXT)
     fields = {"title": "T", "sensitive": {"column": "sex"}, "features": ["age"], "n_clusters": 2}
-    own = DatasetSpec.model_validate({**fields, "source": {"path": str(path), "licence": "private"}})
-    (source,) = prepare_dataset("demo", own, {"demo": path}).card["sources"]
+    own = {"path": str(path), "licence": "private"}
+    spec = DatasetSpec.model_validate({**fields, "source": own})
+    (source,) = prepare_dataset("demo", spec, {"demo": path}, {"demo": SourceSpec(**own)}).card["sources"]
     assert (source["licence"], source["check"]) == ("private", "not verified")
     sha256, address = source["sha256"], "https://example.org/t"
 

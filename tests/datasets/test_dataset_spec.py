@@ -103,7 +103,6 @@ def test_sources_of_a_data_set():
     assert catalogue.sources_of("own")["own.groups"].path == "g.csv"
     assert list(catalogue.sources_of("named")) == ["s"]
     assert catalogue.sources_of("made") == {}
-    assert catalogue.datasets["named"].stated_sources("named") == [("s", None)]
 
 
 def test_shipped_catalogue(catalogue):

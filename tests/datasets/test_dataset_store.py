@@ -34,7 +34,7 @@ def make(seed=0):
         params={"n_rows": 50, "seed": seed},
         n_clusters=3,
     )
-    return prepare_dataset("toy", spec, {})
+    return prepare_dataset("toy", spec, {}, {})
 
 
 def complete():

@@ -21,17 +21,17 @@ def read_graph(spec: DatasetSpec, files: list[Path]) -> Generated:
     """
     edges, sensitive = spec.edges, spec.sensitive_columns[0]
     assert edges is not None  # DatasetSpec
-    file = groups_table(spec, files[1])
+    file = groups_table(spec, files[-1])
     named, column = file.place(edges.node), file.place(sensitive.column)
     nodes, _ = file.read([], [named, column])
     names = nodes[named]
     if names.duplicated().any():
         twice = names[names.duplicated()].iloc[0]
         raise DatasetError(
-            f"file '{files[1].name}', column '{file.names[named]}': the node {twice!r} is listed twice. Fix: list "
+            f"file '{files[-1].name}', column '{file.names[named]}': the node {twice!r} is listed twice. Fix: list "
             "every node once"
         )
-    place = f"file '{files[1].name}', column '{file.names[column]}'"
+    place = f"file '{files[-1].name}', column '{file.names[column]}'"
     groups, group_names = code_groups(sensitive, nodes[column], place)
     sizes = np.bincount(groups, minlength=len(group_names))
     large, of_group = sizes >= edges.min_group, dict(zip(group_names, sizes.tolist(), strict=True))
@@ -55,7 +55,7 @@ def read_graph(spec: DatasetSpec, files: list[Path]) -> Generated:
             stranger, many = strangers.iloc[0], count(len(strangers), "such edge")
             raise DatasetError(
                 f"file '{files[0].name}', column '{table.names[i]}': some edges end at nodes that are not listed; "
-                f"expected nodes of '{files[1].name}'; found {stranger!r}, {many} in all. Fix: check "
+                f"expected nodes of '{files[-1].name}'; found {stranger!r}, {many} in all. Fix: check "
                 "'edges.ends' and 'edges.node', or 'drop_rows'"
             )
     a, b = ends

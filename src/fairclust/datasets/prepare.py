@@ -31,18 +31,14 @@ BLOCK_ROWS = 1 << 16
 
 
 def prepare_dataset(
-    name: str,
-    spec: DatasetSpec,
-    paths: Mapping[str, str | Path],
-    sources: Mapping[str, SourceSpec] | None = None,
+    name: str, spec: DatasetSpec, paths: Mapping[str, str | Path], sources: Mapping[str, SourceSpec]
 ) -> PreparedDataset:
     """Read or generate a data set, code its groups, scale its features; a DatasetError says why that is impossible.
 
-    `paths` has the file of every source of `DatasetSpec.stated_sources`. `sources` has those that are only named there,
-    for the card, and so that their hashes are checked.
+    `sources` are those of `Catalogue.sources_of`, and `paths` has their files.
     """
     try:
-        return _prepare(name, spec, paths, sources or {})
+        return _prepare(name, spec, paths, sources)
     except (DatasetError, UserError) as error:
         message = str(error)
         for option, key in _KEYS.items():
@@ -57,7 +53,7 @@ def _prepare(
     if spec.generator is not None:
         made = run_generator(spec.generator, spec.params)
     else:
-        files, origin["sources"] = _files(name, spec, paths, sources)
+        files, origin["sources"] = _files(paths, sources)
         made = (read_graph if spec.edges else read_rows)(spec, files)
     if made.W is not None:
         made = largest_piece(made)
@@ -112,30 +108,27 @@ def _prepare(
 
 
 def _files(
-    name: str, spec: DatasetSpec, paths: Mapping[str, str | Path], sources: Mapping[str, SourceSpec]
+    paths: Mapping[str, str | Path], sources: Mapping[str, SourceSpec]
 ) -> tuple[list[Path], list[dict[str, Any]]]:
     """The files of the table and of the groups, and their description for the card."""
     files: list[Path] = []
     cards: list[dict[str, Any]] = []
-    for source, stated in spec.stated_sources(name):
-        if source not in paths:
-            raise DatasetError(f"no path is given for its source '{source}'; found {sorted(paths) or 'none'}")
-        path = Path(paths[source])
+    for name, source in sources.items():
+        path = Path(paths[name])
         if not path.is_file():
-            raise DatasetError(f"file '{path}': no such file. Fix: fetch the source '{source}'")
+            raise DatasetError(f"file '{path}': no such file. Fix: fetch the source '{name}'")
         files.append(path)
-        found, own = content_digest(path), sources.get(source) if stated is None else stated
-        expected = None if own is None else own.content_sha256
+        found, expected = content_digest(path), source.content_sha256
         if expected not in (None, found):
             raise DatasetError(
-                f"source '{source}': sha256 of '{path.name}' is {found}, expected {expected}. "
+                f"source '{name}': sha256 of '{path.name}' is {found}, expected {expected}. "
                 "Fix: fetch the source again"
             )
         check = "not verified" if expected is None else "verified"
-        cards.append({"name": source, "sha256": found, "check": check})
-        if own is not None:
-            cards[-1] |= {"file": own.file or own.path, "member": own.member, "urls": list(own.urls)}
-            cards[-1] |= {"homepage": own.homepage, "licence": own.licence or "not stated", "note": own.note}
+        card: dict[str, Any] = {"name": name, "sha256": found, "check": check}
+        card |= {"file": source.file or source.path, "member": source.member, "urls": list(source.urls)}
+        card |= {"homepage": source.homepage, "licence": source.licence or "not stated", "note": source.note}
+        cards.append(card)
     return files, cards
 
 

@@ -37,7 +37,7 @@ def read_rows(spec: DatasetSpec, files: list[Path]) -> Generated:
         if column.source is None:
             file, at, cells = table, asked[column.column], frame
         else:
-            file, at, cells = _groups_of_file(spec, column, files[1], table.names, card["rows_read"])
+            file, at, cells = _groups_of_file(spec, column, files[-1], table.names, card["rows_read"])
         own = file.names[at]
         if column.bins is None:
             place = f"file '{file.path.name}', column '{own}'"

@@ -303,19 +303,6 @@ class DatasetSpec(Spec):
     shown: str | None = None
     """Note printed beside the title, such as 'stands in for Census II'."""
 
-    def stated_sources(self, name: str) -> list[tuple[str, SourceSpec | None]]:
-        """The names of the files of this data set, with the sources that it writes out; `name` is that of the data set.
-
-        First comes the table, then the file of the groups if there is one. A source that is written out has the name of
-        the data set, with ``.groups`` behind it for the groups.
-        """
-        stated = (self.source, *(column.source for column in self.sensitive_columns))
-        return [
-            (of, None) if isinstance(of, str) else (own, of)
-            for own, of in zip((name, f"{name}.groups"), stated, strict=False)
-            if of is not None
-        ]
-
     @property
     def sensitive_columns(self) -> tuple[SensitiveSpec, ...]:
         """The sensitive columns as a tuple; empty for a generator."""
@@ -377,12 +364,21 @@ class Catalogue(Spec):
         return self
 
     def sources_of(self, dataset: str) -> dict[str, SourceSpec]:
-        """The sources that a data set reads; a named source that does not exist is a ValueError."""
+        """The sources that a data set reads; a named source that does not exist is a ValueError.
+
+        First comes the table, then the file of the groups if there is one. A source that is written out has the name of
+        the data set, with ``.groups`` behind it for the groups.
+        """
         found: dict[str, SourceSpec] = {}
-        for name, stated in self.datasets[dataset].stated_sources(dataset):
-            if stated is None and name not in self.sources:
+        spec = self.datasets[dataset]
+        stated = (spec.source, *(column.source for column in spec.sensitive_columns))
+        for own, of in zip((dataset, f"{dataset}.groups"), stated, strict=False):
+            if isinstance(of, SourceSpec):
+                found[own] = of
+            elif of in self.sources:
+                found[of] = self.sources[of]
+            elif of is not None:
                 raise ValueError(
-                    f"data set '{dataset}' reads the unknown source '{name}'; {nearest(name, self.sources)}"
+                    f"data set '{dataset}' reads the unknown source '{of}'; {nearest(of, self.sources)}"
                 )
-            found[name] = stated or self.sources[name]
         return found
