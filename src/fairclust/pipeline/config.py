@@ -277,10 +277,6 @@ def load_config(
     `user` are the user's layers alone, `origin` is the file that messages name. ConfigError has a line for each
     problem: the key, what was found, what is expected, the nearest valid name.
     """
-    if not isinstance(raw, Mapping):
-        raise ConfigError(
-            f"{origin} cannot be used:\n  - expected keys and values; found {shortened(repr(raw))}"
-        )
     homes: dict[str, Path] = {}
     try:
         chosen = with_user_layer(raw, user or {})
