@@ -60,14 +60,12 @@ def run(args: Score) -> list[str | Table]:
         "  Some clusters are empty, so no level of fairness is reached"
         if math.isinf(unfair)
         else f"  Shares of the groups in the clusters: within {percent(unfair)} of those in the data",
-        *_beside(
-            _source(args.run, dataset, n_clusters), data.card, dataset, n_clusters, scores, unfair, titles
-        ),
+        *_beside(_source(args.run, dataset, n_clusters), data.card, n_clusters, scores, unfair, titles),
     ]
 
 
-def _source(run: Path | None, dataset: str, n_clusters: int) -> tuple[Path, pd.DataFrame]:
-    """The file of scores that has clusterings of the data set, if possible with this K, and its cells of it."""
+def _source(run: Path | None, dataset: str, n_clusters: int) -> tuple[Path, pd.DataFrame, list[int]]:
+    """The file of scores that has clusterings of the data set, if possible with this K; its cells; and all their K."""
     files = [file for file in _PUBLISHED if file.is_file()]
     if run is not None:
         files = [run / "scores" / "scores.parquet"]
@@ -80,40 +78,36 @@ def _source(run: Path | None, dataset: str, n_clusters: int) -> tuple[Path, pd.D
             f"there is no {_PUBLISHED[-1]} here. Fix: run the command in a clone of the project, or name the folder "
             "of a finished run's results by --run"
         )
-    loaded = [(file, read_arrow(file).to_pandas()) for file in files]
-    mine = [(file, cells[cells.dataset == dataset]) for file, cells in loaded]
-    return max(mine, key=lambda one: (n_clusters in (known := _known(one[1])), bool(known)))
-
-
-def _known(cells: pd.DataFrame) -> list[int]:
-    """The K of the clusterings."""
-    return sorted(cells.n_clusters[cells.status == "ok"].unique())
+    found = []
+    for file in files:
+        cells = read_arrow(file).to_pandas()
+        cells = cells[cells.dataset == dataset]
+        found.append((file, cells, sorted(cells.n_clusters[cells.status == "ok"].unique())))
+    return max(found, key=lambda one: (n_clusters in one[2], bool(one[2])))
 
 
 def _beside(
-    source: tuple[Path, pd.DataFrame],
+    source: tuple[Path, pd.DataFrame, list[int]],
     card: dict[str, Any],
-    dataset: str,
     n_clusters: int,
     scores: dict[str, float],
     unfair: float,
     titles: Mapping[str, str],
 ) -> list[str | Table]:
     """Where the labels lie among the methods of the run at each level of fairness of its leaderboard."""
-    file, cells = source
-    known = _known(cells)
+    file, cells, known = source
     cells = cells[cells.n_clusters == n_clusters]
     # A method on a graph adds the graph's hash to that of the data.
     hashes = {str(one).partition("+")[0] for one in cells.data_hash.dropna()}
     if hashes - {card["data_hash"]}:
         raise CommandError(
-            f"the clusterings of {file} are of other data than {dataset!r} of the catalogue. Fix: repeat the run, or "
-            "name the results of another one by --run"
+            f"the clusterings of {file} are of other data than {card['name']!r} of the catalogue. Fix: repeat the run, "
+            "or name the results of another one by --run"
         )
     cost = next((name for name in _COSTS if name in scores), None)
     if cost is None or n_clusters not in known:
         others = f": it has K of {', '.join(map(str, known))} (--n-clusters)" if known else ""
-        return [f"{file} has no clustering of {dataset} with K = {n_clusters}{others}"]
+        return [f"{file} has no clustering of {card['name']} with K = {n_clusters}{others}"]
     title = f"Beside the clusterings of {file} with K = {n_clusters}, at levels of fairness, which say how far the "
     title += "shares of the groups may be from those in the data:"
     rows = [["shares within", "these labels", "best known", "cheaper methods"]]
