@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -89,8 +88,7 @@ def tick_text(value: float) -> str:
     return f"{value:.6g}" if size > 1e-12 else "0"
 
 
-@dataclass(frozen=True)
-class Axes:
+class Axes(NamedTuple):
     """The axes of a picture: the ranges of the values, and the edges (left and right, top and bottom)."""
 
     x: tuple[float, float]

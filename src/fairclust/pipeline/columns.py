@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from fairclust.metrics.registry import Direction
 from fairclust.metrics.table import METRICS, Scored, score_labels
 
 
-@dataclass(frozen=True)
-class Column:
+class Column(NamedTuple):
     """How a number is shown. For costs, the relative difference from a reported value is meaningful."""
 
     label: str

@@ -12,10 +12,10 @@ import itertools
 import json
 import os
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from fairclust.datasets.spec import SourceSpec
 from fairclust.looks import looks_of
@@ -43,8 +43,7 @@ _EXPENSIVE = tuple(name for name in METRICS if name not in _CHEAP)
 _OF_GRAPH, _OF_TRUTH = "ncut", "clustering_error"
 
 
-@dataclass(frozen=True)
-class Fit:
+class Fit(NamedTuple):
     """A fit job: a method on a data set, with all its grids, or with those of one sweep."""
 
     dataset: str

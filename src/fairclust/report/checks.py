@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -48,8 +47,7 @@ class CannotTest(Exception):
     """This run lacks something that a check needs; the message says what."""
 
 
-@dataclass(frozen=True)
-class Case:
+class Case(NamedTuple):
     """A claim at one data set and one K (or every K), which a check tests."""
 
     claim: ClaimSpec
@@ -108,8 +106,7 @@ class Case:
         return histories
 
 
-@dataclass(frozen=True)
-class Check:
+class Check(NamedTuple):
     """A check, and the options and methods that a claim gives it."""
 
     function: Callable[[Case], Finding]
@@ -143,7 +140,7 @@ def compare(case: Case) -> Finding:
     config/README.md has the options.
     """
     first, *rivals = case.claim.methods
-    there = replace(case, dataset=str(case.claim.options.get("other_dataset", case.dataset)))
+    there = case._replace(dataset=str(case.claim.options.get("other_dataset", case.dataset)))
     findings: list[Finding] = []
     for rival in rivals:
         pair = _Pair(case, (first, rival), [case.whole_cells(first), there.whole_cells(rival)])
@@ -396,8 +393,7 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-@dataclass(frozen=True)
-class _Pair:
+class _Pair(NamedTuple):
     """Two methods that a claim compares, with their cells."""
 
     case: Case

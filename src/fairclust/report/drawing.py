@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from textwrap import wrap
-from typing import Any
+from typing import Any, NamedTuple
 
 import matplotlib
 import pandas as pd
@@ -146,8 +146,7 @@ class Sheet:
                 self.figure.savefig(file, format=ending, metadata=metadata[ending], dpi=150)
 
 
-@dataclass(frozen=True)
-class Panel:
+class Panel(NamedTuple):
     """What a panel shows: the cells of a data set, and perhaps of one K and one method, in perhaps one metric."""
 
     dataset: str
@@ -158,8 +157,7 @@ class Panel:
     title: str
 
 
-@dataclass(frozen=True)
-class Plot:
+class Plot(NamedTuple):
     """A kind of figure: its panels, and the function that draws one of them."""
 
     draw: Callable[[FigureData, Sheet, Axes, Panel], None]

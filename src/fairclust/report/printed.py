@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import compress, groupby, product
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -76,8 +76,7 @@ class Entry:
         return (form or self.form).format(*(bold(text) if is_best else text for text, is_best in numbers))
 
 
-@dataclass(frozen=True)
-class Part:
+class Part(NamedTuple):
     """Rows of a table below a common heading, which may be empty."""
 
     heading: str

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain
+from typing import NamedTuple
 
 import pandas as pd
 
@@ -39,8 +40,7 @@ OF_DATA_ITSELF = "data"
 NO_VALUE = Spread()
 
 
-@dataclass(frozen=True)
-class ProgramRuns:
+class ProgramRuns(NamedTuple):
     """What one way to run a published program gives beside a row, or what its published labels give."""
 
     program: str  # its name in the paper's file
@@ -107,8 +107,7 @@ class Row:
         return [value for value in self.values if value.agrees]
 
 
-@dataclass(frozen=True)
-class Part:
+class Part(NamedTuple):
     """The part of a table that is about one data set and K."""
 
     spec: TableSpec
@@ -197,7 +196,7 @@ class Part:
         choice = choose(cells)
         if cells.params.nunique() > 1:
             note = "the paper publishes no setting, so the one with the lowest mean objective is shown"
-            choice = replace(choice, note=joined(choice.note, note))
+            choice = choice._replace(note=joined(choice.note, note))
         return AS_PRINTED, choice
 
     def _at_reported_level(
@@ -220,7 +219,7 @@ class Part:
         higher = column_of(match.order).direction == "higher"
         if choice.reached and (mean >= cost if higher else mean <= cost):
             return choice
-        return replace(at_level(cells, level[1], match, cost), loosened=True)
+        return at_level(cells, level[1], match, cost)._replace(loosened=True)
 
     def measure(self, rows: list[Row]) -> None:
         """Add our values to the rows, including further metrics that the table shows (`spec.beside`)."""

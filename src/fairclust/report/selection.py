@@ -6,9 +6,8 @@ import json
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -30,8 +29,7 @@ LEVEL_SHARE = 0.02
 """A clustering is as fair as a paper's if its fairness is worse by no more than this share of the reported one."""
 
 
-@dataclass(frozen=True)
-class Spread:
+class Spread(NamedTuple):
     """A metric over the starts (seeds) of one setting."""
 
     mean: float = math.nan
@@ -54,8 +52,7 @@ def spread(values: pd.Series) -> Spread:
     return Spread(float(known.mean()), sd, float(known.min()), float(known.max()), len(known))
 
 
-@dataclass(frozen=True)
-class Choice:
+class Choice(NamedTuple):
     """A chosen setting, and how it was chosen."""
 
     # The starts of the setting with status 'ok'; empty if there is nothing to choose from.
@@ -170,7 +167,7 @@ def choose(cells: pd.DataFrame, level: float | None = None, match: MatchSpec | N
         chosen = _first(means.cost[fair][lams.isna().all() | (lams == lams.min())], "lower")
     else:
         chosen = _first(means[match.order][fair], COLUMNS[match.order].direction)
-    return replace(_setting(cells, chosen, note), reached=reached)
+    return _setting(cells, chosen, note)._replace(reached=reached)
 
 
 def at_level(cells: pd.DataFrame, level: float, match: MatchSpec, cost: float = math.nan) -> Choice:
@@ -193,7 +190,7 @@ def at_level(cells: pd.DataFrame, level: float, match: MatchSpec, cost: float = 
         if cost and not math.isnan(cost):
             apart += (means[match.order] / cost - 1) ** 2
         note = f"no setting of the grid reaches the level {level:.3g}; the one nearest to the reported values is shown"
-        return replace(_setting(cells, apart.idxmin()), reached=False, note=note)
+        return _setting(cells, apart.idxmin())._replace(reached=False, note=note)
     costs = means[match.order] * (-1 if COLUMNS[match.order].direction == "higher" else 1)
     enough = costs[fair].idxmin()
     less = means[~fair & (costs < costs[enough]) & np.isfinite(means[match.fairness])]
@@ -268,7 +265,7 @@ def choose_printed(cells: pd.DataFrame, lam: float, params: Mapping[str, Any]) -
     note = f"{n_settings} settings fit what is published, and the one with the lowest objective is shown"
     note = joined(choice.note, note if n_settings > 1 and choice.n_ok else "")
     setting = choice.setting if n_settings > 1 and choice.setting else words
-    return Choice(choice.cells, note, choice.n_all, setting, choice.reached)
+    return choice._replace(note=note, setting=setting)
 
 
 def allowed(fairness: str, value: float, decimals: int) -> float:

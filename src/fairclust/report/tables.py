@@ -105,8 +105,8 @@ def evidence_of(paper: str, spec: TableSpec, rows: Iterable[Row]) -> pd.DataFram
                 continue
             lines.append(
                 {
-                    **{**vars(row), **vars(value), **vars(value.ours)},
-                    **{f"program_{name}": entry for name, entry in vars(value.program).items()},
+                    **{**vars(row), **vars(value), **value.ours._asdict()},
+                    **{f"program_{name}": entry for name, entry in value.program._asdict().items()},
                     **of_row,
                     **{"program": program.program if program else "", "program_runs": value.program.n},
                     **{"program_kind": program.kind if program else "", "seeds": value.ours.n},
