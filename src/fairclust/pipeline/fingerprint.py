@@ -40,26 +40,6 @@ def _module_file(module: str) -> Path | None:
 
 
 @cache
-def _tree(file: Path) -> ast.Module:
-    """The tree of a file without docstrings and without the annotations of functions."""
-    try:
-        tree = ast.parse(file.read_bytes())
-    except SyntaxError as error:
-        raise ClassNotFound(f"{file}, line {error.lineno}: {error.msg}") from None
-    for node in ast.walk(tree):
-        body = getattr(node, "body", None)
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and (
-            body and isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant)
-        ):
-            node.body = body[1:] or [ast.Pass()]
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            node.returns = None
-        elif isinstance(node, ast.arg):
-            node.annotation = None
-    return tree
-
-
-@cache
 def _is_ours(module: str, top: str) -> bool:
     """Whether a change of `module` counts as a change of the methods in the top-level package `top`."""
     package = module.partition(".")[0]
@@ -82,7 +62,10 @@ def _lazy_homes(module: str) -> dict[str, str]:
 
 
 class _Module(NamedTuple):
-    """The code of a module, and the module and the name for which each imported name stands; "" for a whole module."""
+    """The code of a module without docstrings and annotations of functions, and what its imported names stand for.
+
+    That is a module and a name in it, which is "" for a whole module.
+    """
 
     tree: ast.Module
     imports: dict[str, tuple[str, str]]
@@ -95,10 +78,22 @@ def _module(name: str) -> _Module:
     if file is None:
         raise ClassNotFound(f"there is no Python module {name!r}")
     package = name if file.name == "__init__.py" else name.rpartition(".")[0]
-    tree = _tree(file)
+    try:
+        tree = ast.parse(file.read_bytes())
+    except SyntaxError as error:
+        raise ClassNotFound(f"{file}, line {error.lineno}: {error.msg}") from None
     imports: dict[str, tuple[str, str]] = {}
     for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
+        body = getattr(node, "body", None)
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and (
+            body and isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant)
+        ):
+            node.body = body[1:] or [ast.Pass()]
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            node.returns = None
+        elif isinstance(node, ast.arg):
+            node.annotation = None
+        elif isinstance(node, ast.Import):
             imports |= {alias.asname or alias.name: (alias.name, "") for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             base = node.module or ""
