@@ -201,9 +201,10 @@ class Plan:
             shown |= {
                 (paper, "tables", name): self._table(paper, table) for name, table in spec.tables.items()
             }
-            shown |= {
-                (paper, "figures", name): self._figure(paper, one) for name, one in spec.figures.items()
-            }
+            for name, one in spec.figures.items():
+                axes = {one.x, *one.y}
+                planned = self._planned(paper, axes, one.sweep, one.datasets, one.methods, one.n_clusters)
+                shown[paper, "figures", name] = planned
             claims = (self._claim(paper, claim) for claim in spec.claims.values())
             shown[paper, "claims", "claims"] = joined(claims)
         return {product: needs for product, needs in shown.items() if needs}
@@ -223,10 +224,6 @@ class Plan:
                 planned = self._planned(paper, metrics, "", [dataset], [], None)
                 needs |= dict(itertools.islice(planned.items(), 1))
         return needs
-
-    def _figure(self, paper: str, spec: FigureSpec) -> Needs:
-        metrics = {spec.x, *spec.y}
-        return self._planned(paper, metrics, spec.sweep, spec.datasets, spec.methods, spec.n_clusters)
 
     def _claim(self, paper: str, spec: ClaimSpec) -> Needs:
         metrics = {*spec.metrics, *(v for v in spec.options.values() if isinstance(v, str))}
