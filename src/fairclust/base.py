@@ -375,13 +375,6 @@ class FairClusterer(_Clusters, ClusterMixin, BaseEstimator, ABC):
         sensitive = self._sensitive
         return [] if sensitive is None else [sensitive.members(i) for i in range(len(sensitive.columns))]
 
-    def _tables(self, counts: np.ndarray) -> list[np.ndarray]:
-        """Counts of the groups, shape (n_groups, ...), summed for each column to shape (n_values, ...).
-
-        A single column has the groups themselves as values, and its counts are returned unchanged.
-        """
-        return [members @ counts for members in self._members()] or [counts]
-
     def _check_weights(self, sample_weight: Any, n_samples: int) -> np.ndarray | None:
         """Validated weights of the rows, as `_fit` gets them."""
         return None if sample_weight is None else positive_weights(sample_weight, n_samples)
