@@ -36,10 +36,6 @@ _HINTS |= dict.fromkeys((errno.EROFS, errno.EACCES, errno.EPERM), _READ_ONLY)
 _BEGUN, _ENDED, _WELL = "job begun: ", "job ended: ", "well after"
 
 
-class JobFailed(SystemExit):
-    """Ends a script with the message alone; the traceback is in its log."""
-
-
 @contextmanager
 def job(snakemake: Any) -> Iterator[None]:
     """The environment of a job: its messages go to its log, and what it cannot do ends the script with a reason.
@@ -74,7 +70,8 @@ def job(snakemake: Any) -> Iterator[None]:
             with suppress(OSError):  # a full disk has no room for the traceback either
                 traceback.print_exc(file=file)
                 print(f"{_ENDED}{message.splitlines()[0]}", file=file)
-            raise JobFailed(f"{snakemake.rule}: {message}\n(full trace: {log})") from None
+            # The message alone is printed; the traceback is in the log.
+            raise SystemExit(f"{snakemake.rule}: {message}\n(full trace: {log})") from None
         with suppress(OSError):
             print(f"{_ENDED}{_WELL} {time.time() - began:.1f} s", file=file)
 
@@ -89,7 +86,7 @@ def _log(path: Path) -> Iterator[TextIO]:
         path.symlink_to(f".{path.name}")
         file = path.open("a", buffering=1)
     except OSError as error:
-        raise JobFailed(f"{error} {_HINTS.get(error.errno or 0, '')}") from None
+        raise SystemExit(f"{error} {_HINTS.get(error.errno or 0, '')}") from None
     try:
         yield file
     finally:
