@@ -16,10 +16,6 @@ from typing import BinaryIO
 from fairclust.messages import UserError
 
 
-class OutputError(UserError):
-    """A file must not or cannot be written; the message names the option and the file."""
-
-
 def check_outputs(outputs: Mapping[str, str | Path | None], inputs: Iterable[str | Path]) -> None:
     """Check, before any work starts, that every output can be written and is neither an input nor another output.
 
@@ -36,14 +32,14 @@ def check_outputs(outputs: Mapping[str, str | Path | None], inputs: Iterable[str
         identity = _identity(path)
         if identity is not None and identity in read:
             same = "standard input" if str(read[identity]) == "-" else read[identity]
-            raise OutputError(
+            raise UserError(
                 f"{option}: {path} is the same file as {same}, which is read and would be overwritten. Fix: name "
                 "another file"
             )
         for key in {identity, os.path.realpath(path).casefold()} - {None}:
             other = written.setdefault(key, option)
             if other != option:
-                raise OutputError(
+                raise UserError(
                     f"{option}: {path} is also the file of {other}. Fix: name two different files"
                 )
         _check_place(option, path)
@@ -61,13 +57,13 @@ def _identity(file: str | Path | int) -> tuple[int, int] | None:
 def _check_place(option: str, path: Path) -> None:
     """Check that a file can be written, by writing an empty one beside it."""
     if path.is_dir():
-        raise OutputError(f"{option}: {path} is a folder. Fix: name a file in it, such as {path / 'name'}")
+        raise UserError(f"{option}: {path} is a folder. Fix: name a file in it, such as {path / 'name'}")
     real = Path(os.path.realpath(path))
     if not real.parent.is_dir():
         folder = real.parent if path.is_symlink() else path.parent
-        raise OutputError(f"{option}: there is no folder {folder}. Fix: create it, or name another file")
+        raise UserError(f"{option}: there is no folder {folder}. Fix: create it, or name another file")
     if path.exists() and not os.access(path, os.W_OK):
-        raise OutputError(f"{option}: {path} is write-protected. Fix: name another file")
+        raise UserError(f"{option}: {path} is write-protected. Fix: name another file")
     if _is_device(path):
         return
     temporary = temporary_beside(real)
@@ -75,7 +71,7 @@ def _check_place(option: str, path: Path) -> None:
         temporary.touch(exist_ok=False)
         temporary.unlink()
     except OSError as error:
-        raise OutputError(
+        raise UserError(
             f"{option}: {path} cannot be written: {error.strerror}. Fix: name another file"
         ) from None
 

@@ -25,7 +25,7 @@ from fairclust.chunks.sources import ArrayChunk
 from fairclust.chunks.survey import survey
 from fairclust.group_encoding import Values
 from fairclust.kernels.points import TiledPoints
-from fairclust.outputs import OutputError
+from fairclust.messages import UserError
 from toys import make_grouped_blobs
 from twins import counts_of
 
@@ -458,7 +458,7 @@ def test_a_full_disk_leaves_no_file(mapped, tmp_path, monkeypatch):
 
 
 def test_a_file_of_labels_is_looked_at_before_the_fit(mapped, tmp_path):
-    with pytest.raises(OutputError, match=r"labels: there is no folder .*nowhere"):
+    with pytest.raises(UserError, match=r"labels: there is no folder .*nowhere"):
         fitted(PRICES, *mapped, labels=tmp_path / "nowhere" / "it.npy")
 
 
@@ -481,7 +481,7 @@ def test_an_output_that_is_an_input_is_refused(blobs, mapped, parquet, tmp_path,
         ((f"{parquet}/*.parquet", "sex"), f"parts/../parts/{part.name}"),
     ):
         before = Path(output).read_bytes()
-        with pytest.raises(OutputError, match=r"labels: .* is read and would be overwritten"):
+        with pytest.raises(UserError, match=r"labels: .* is read and would be overwritten"):
             open_chunks(*rows, labels=output)
         assert Path(output).read_bytes() == before
     assert sum(chunk.n_rows for chunk in open_chunks(*mapped, labels="it").chunks) == N

@@ -17,7 +17,7 @@ from dask import array as da
 from dask import dataframe as dd
 
 from fairclust import ChunkError, KMeans, PriceFairKMeans, open_chunks
-from fairclust.outputs import OutputError
+from fairclust.messages import UserError
 from toys import make_grouped_blobs
 
 N, K = 4000, 3
@@ -151,7 +151,7 @@ def test_labels_never_replace_the_file_of_the_scheduler(rows, alone, tmp_path, c
     file = tmp_path / "scheduler.json"
     client.write_scheduler_file(str(file))
     before = file.read_text()
-    with pytest.raises(OutputError, match=r"labels: .* is read and would be overwritten"):
+    with pytest.raises(UserError, match=r"labels: .* is read and would be overwritten"):
         open_chunks(*rows, client=str(file), labels=file)
     assert file.read_text() == before
     with open_chunks(*rows, **SMALL, client=str(file)) as table:

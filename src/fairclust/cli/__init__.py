@@ -26,10 +26,6 @@ _EXTRAS = {
 }
 
 
-class CommandError(UserError):
-    """A command cannot do what the user asked for; the message says why and what to do."""
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status.
 

@@ -17,9 +17,9 @@ from fairclust.chunks import ChunkTable
 from fairclust.chunks.engines import Engine, Threads
 from fairclust.chunks.passes import group_codes, total_of
 from fairclust.chunks.sources import Chunk, slices_of
-from fairclust.cli import CommandError
 from fairclust.cli.options import Fit
 from fairclust.cli.rows import Rows, decided, plain_kmeans
+from fairclust.messages import UserError
 from fairclust.tables import left_out_rows, table_files
 from fairclust.tables.chunked import prepare_chunks
 
@@ -95,19 +95,19 @@ def read_in_chunks(args: Fit, cls: type, stack: ExitStack) -> RowsInChunks:
 
 
 def _check(args: Fit, cls: type) -> None:
-    """CommandError if the table, the method or an option does not work with tables in chunks."""
+    """UserError if the table, the method or an option does not work with tables in chunks."""
     if not getattr(cls, "takes_chunks", False):
-        raise CommandError(
+        raise UserError(
             f"--method: {cls.__name__} needs all rows in memory; price, vfc and kmeans do not. Fix: name one of these"
         )
     if args.weight:
-        raise CommandError(
+        raise UserError(
             "--weight: rows of tables that are read in chunks count one each. Fix: leave it out, or fit a sample"
         )
     if args.workers is not None and args.scheduler:
-        raise CommandError("--workers: cannot be combined with --scheduler. Fix: leave out one of the two")
+        raise UserError("--workers: cannot be combined with --scheduler. Fix: leave out one of the two")
     if any(file.suffix.lower() != ".parquet" for file in table_files(args.table)):
-        raise CommandError(
+        raise UserError(
             f"{args.table} is not Parquet, and only Parquet files are read in chunks. Fix: write the table as "
             "Parquet, or leave out --workers and --scheduler"
         )

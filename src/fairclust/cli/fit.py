@@ -16,7 +16,6 @@ from rich.table import Table
 
 from fairclust.chunks import ChunkError
 from fairclust.chunks.sources import read_metadata
-from fairclust.cli import CommandError
 from fairclust.cli.chunked_rows import read_in_chunks
 from fairclust.cli.fitting import fit, parameters
 from fairclust.cli.methods import find_method
@@ -24,7 +23,7 @@ from fairclust.cli.options import Fit
 from fairclust.cli.progress import progress
 from fairclust.cli.results import report
 from fairclust.cli.rows import Rows, read_rows
-from fairclust.messages import count, shortened
+from fairclust.messages import UserError, count, shortened
 from fairclust.outputs import check_outputs
 from fairclust.tables import table_files
 
@@ -40,7 +39,7 @@ def run(args: Fit) -> list[str | Table]:
     """Fit a method to a table, in memory or in chunks."""
     cls = find_method(args.method)
     if args.equal_sizes and "size_min" not in inspect.signature(cls).parameters:
-        raise CommandError(
+        raise UserError(
             f"--equal-sizes: {cls.__name__} has no bounds on sizes. Fix: leave it out, or fit by --method price"
         )
     params = parameters(cls, args.n_clusters, args.seed, args.settings)
@@ -48,7 +47,7 @@ def run(args: Fit) -> list[str | Table]:
     outputs = {"--out": args.out, "--save": args.save, "--report": args.report}
     check_outputs(outputs, [*table_files(args.table), *([args.scheduler] if args.scheduler else [])])
     if args.save and not hasattr(cls, "predict"):
-        raise CommandError(
+        raise UserError(
             f"--save: {cls.__name__} cannot predict the clusters of new rows. Fix: write the labels by --out instead"
         )
     with ExitStack() as stack:

@@ -13,8 +13,7 @@ import numpy as np
 
 from fairclust import methods
 from fairclust.base import Diverged
-from fairclust.cli import CommandError
-from fairclust.messages import nearest
+from fairclust.messages import UserError, nearest
 
 # k-means, with which fits are compared. With fewer starts or without the search, fairness would look too cheap.
 PLAIN = {"n_init": 10, "search": True}
@@ -25,7 +24,7 @@ _WORDS = {"true": "True", "false": "False", "none": "None", "null": "None"}
 def parameters(cls: type, n_clusters: int, seed: int, assignments: list[str]) -> dict[str, Any]:
     """Parameters of a method from the ``NAME=VALUE`` of ``--set``, checked against its signature.
 
-    `seed` becomes ``random_state`` if the method has this parameter. CommandError if a text is not of the form
+    `seed` becomes ``random_state`` if the method has this parameter. UserError if a text is not of the form
     ``NAME=VALUE``, or names a parameter that cannot be set here.
     """
     known = set(inspect.signature(cls).parameters)
@@ -36,14 +35,14 @@ def parameters(cls: type, n_clusters: int, seed: int, assignments: list[str]) ->
     for given in assignments:
         name, sign, value = given.partition("=")
         if not sign:
-            raise CommandError(f"--set {given}: expected NAME=VALUE, such as --set lam=100")
+            raise UserError(f"--set {given}: expected NAME=VALUE, such as --set lam=100")
         if name not in known:
             of_price = name in inspect.signature(methods.PriceFairKMeans).parameters
             hint = f"; {nearest(name, sorted(known))}"
             hint = ". Fix: leave it out, or fit by --method price, which has it" if of_price else hint
-            raise CommandError(f"{given}: {cls.__name__} has no parameter {name!r}{hint}")
+            raise UserError(f"{given}: {cls.__name__} has no parameter {name!r}{hint}")
         if name in chosen:
-            raise CommandError(f"{given}: {name} is set twice. Fix: leave out one of the two")
+            raise UserError(f"{given}: {name} is set twice. Fix: leave out one of the two")
         chosen.add(name)
         # What is no number, list, mapping or truth value in the notation of Python or YAML is text.
         params[name] = value
@@ -57,13 +56,13 @@ def fit(
 ) -> tuple[Any, float, list[str]]:
     """Fit a method to rows and their groups, which may be a mapping of columns.
 
-    Returns the model, the seconds that the fit took, and the first line of each warning. CommandError if the method
+    Returns the model, the seconds that the fit took, and the first line of each warning. UserError if the method
     refuses the data or a parameter, takes no weights although they are given, or diverges.
     """
     begin = perf_counter()
     counted = {} if weights is None else {"sample_weight": weights}
     if counted and not getattr(cls, "takes_weights", False):
-        raise CommandError(
+        raise UserError(
             f"--weight: {cls.__name__} takes no weights. Fix: leave it out, or fit by --method price"
         )
     with warnings.catch_warnings(record=True) as caught:
@@ -71,7 +70,7 @@ def fit(
         try:
             model = cls(**params).fit(X, sensitive_features=groups, **counted)
         except (ValueError, TypeError, Diverged) as error:
-            raise CommandError(f"{cls.__name__} cannot fit the table: {error}") from None
+            raise UserError(f"{cls.__name__} cannot fit the table: {error}") from None
     return model, perf_counter() - begin, [str(item.message).splitlines()[0] for item in caught]
 
 

@@ -11,7 +11,6 @@ import pandas as pd
 from rich.table import Table
 
 from fairclust import methods
-from fairclust.cli import CommandError
 from fairclust.cli.fitting import PLAIN, fit_starts, parameters
 from fairclust.cli.methods import find_method
 from fairclust.cli.options import Front
@@ -61,7 +60,7 @@ def run(args: Front) -> list[str | Table]:
             notes += [f"{' '.join(filter(None, (cls.__name__, setting)))}: {text}" for text in warned]
             done()
     if not clusterings:
-        raise CommandError(f"no setting could be fitted: {notes[-1]}")
+        raise UserError(f"no setting could be fitted: {notes[-1]}")
     points = FrontDisplay.from_predictions(raw.X, clusterings, sensitive_features=measured_by).points
     points = with_increase(points.assign(n_clusters=args.n_clusters, seconds=times))
     said = answer(points)

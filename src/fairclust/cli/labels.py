@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from fairclust.cli import CommandError
+from fairclust.messages import UserError
 from fairclust.outputs import atomic_write
 from fairclust.tables import TableError, read_table
 
@@ -30,36 +30,36 @@ def read_labels(path: Path, rows: np.ndarray, n_clusters: int | None = None) -> 
         # Rows that do not exist, or are missing, or are there more than once.
         wrong = [*np.setxor1d(listed, rows), *listed[counts > 1]]
         if wrong:
-            raise CommandError(
+            raise UserError(
                 f"{path}: the column 'row' must have the number of each row that is not left out once, counted from 1. "
                 f"Fix: see row {wrong[0]}"
             )
         labels = labels[np.argsort(numbers)]
     elif len(labels) != len(rows):
-        raise CommandError(
+        raise UserError(
             f"{path} has {len(labels):,} labels, but the table has {len(rows):,} rows without those that are left out. "
             "Fix: add the column 'row' with the number of the labelled row in the table, counted from 1"
         )
     if n_clusters is None and labels.min() == 1:
-        raise CommandError(
+        raise UserError(
             f"{path}: no row is in cluster 0, so the clusters seem to be numbered from 1. Fix: subtract 1 from every "
             "label, or state K by --n-clusters if cluster 0 is empty"
         )
     n_clusters = int(labels.max()) + 1 if n_clusters is None else n_clusters
     if not 2 <= n_clusters <= len(labels):
-        raise CommandError(
+        raise UserError(
             f"{path}: K must be from 2 to the number of rows, {len(labels):,}; found {n_clusters}. Fix: state another "
             "K by --n-clusters"
         )
     bad = np.flatnonzero((labels < 0) | (labels >= n_clusters))
     if len(bad):
-        raise CommandError(
+        raise UserError(
             f"{path}: with K = {n_clusters}, clusters are 0 to {n_clusters - 1}, but {len(bad):,} labels are not: the "
             f"first is {labels[bad[0]]} in row {bad[0] + 1}. Fix: number the clusters from 0, or state another K by "
             "--n-clusters"
         )
     if labels.min() == labels.max():
-        raise CommandError(f"{path}: all rows are in one cluster. Fix: write labels of at least two clusters")
+        raise UserError(f"{path}: all rows are in one cluster. Fix: write labels of at least two clusters")
     return labels
 
 
@@ -68,12 +68,12 @@ def _read_cells(path: Path) -> pd.DataFrame:
     try:
         frame = read_table(path)
     except TableError as error:
-        raise CommandError(f"{error}. Labels are a table with the column 'cluster'") from None
+        raise UserError(f"{error}. Labels are a table with the column 'cluster'") from None
     if len(frame.columns) == 1 and _INTEGER.fullmatch(frame.columns[0]):
         # A file of numbers alone has no header, so that its first number was read as one.
         frame = pd.DataFrame({"cluster": [frame.columns[0], *frame.iloc[:, 0]]})
     if "cluster" not in frame:
-        raise CommandError(
+        raise UserError(
             f"{path} has no column 'cluster', only {', '.join(map(repr, frame.columns[:5]))}. Fix: write a table with "
             "the column 'cluster', and with 'row', counted from 1, if the rows are in another order"
         )
@@ -87,7 +87,7 @@ def _whole_numbers(path: Path, cells: pd.Series) -> np.ndarray:
     values = pd.to_numeric(cells, errors="coerce")
     bad = cells[~(values.abs() < 2**53) | (values % 1 != 0)]
     if len(bad):
-        raise CommandError(
+        raise UserError(
             f"{path}: {len(bad):,} cells of the column '{cells.name}' are not whole numbers; the first is "
             f"{'empty' if pd.isna(bad.iloc[0]) else repr(str(bad.iloc[0]))} in data row {bad.index[0] + 1}. Fix: write "
             "whole numbers"

@@ -5,10 +5,9 @@ from __future__ import annotations
 from rich.table import Table
 
 from fairclust import methods
-from fairclust.cli import CommandError
 from fairclust.cli.options import Methods
 from fairclust.cli.screen import in_columns
-from fairclust.messages import nearest
+from fairclust.messages import UserError, nearest
 
 # Names of methods that differ from that of their module. The pipeline's entries, in config/methods/, have longer names.
 _SHORT = {
@@ -36,9 +35,9 @@ def run(args: Methods) -> list[str | Table]:
 
 
 def find_method(name: str) -> type:
-    """The class of a method by its short name or its own; CommandError, with a similar name, if there is none."""
+    """The class of a method by its short name or its own; UserError, with a similar name, if there is none."""
     known = _CLASSES.get(name) or (name if name in methods.__all__ else None)
     if known is None:
         hint = nearest(name, [*_CLASSES, *methods.__all__])
-        raise CommandError(f"--method: there is no method {name!r}; {hint} (`fairclust methods` lists them)")
+        raise UserError(f"--method: there is no method {name!r}; {hint} (`fairclust methods` lists them)")
     return getattr(methods, known)

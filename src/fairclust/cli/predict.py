@@ -5,10 +5,9 @@ from __future__ import annotations
 import sys
 
 from fairclust import methods
-from fairclust.cli import CommandError
 from fairclust.cli.labels import labels_table, write_labels
 from fairclust.cli.options import Predict
-from fairclust.messages import count, shortened
+from fairclust.messages import UserError, count, shortened
 from fairclust.outputs import check_outputs
 from fairclust.tables import TableError, left_out_rows, load_model, table_files
 
@@ -28,7 +27,7 @@ def run(args: Predict) -> list[str]:
             )
         labels = model.predict(frame[keep])
     except ValueError as error:
-        raise CommandError(str(error)) from None
+        raise UserError(str(error)) from None
     notes = [*frame.attrs["notes"], *left_out_rows(reasons[~keep].value_counts().to_dict(), "")]
     notes += [
         f"{name}: {count(len(values), 'value')} did not occur in the fit, such as {shortened(repr(values[0]))}; "

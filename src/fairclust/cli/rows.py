@@ -13,12 +13,11 @@ import pandas as pd
 from sklearn.cluster import KMeans
 
 from fairclust import methods
-from fairclust.cli import CommandError
 from fairclust.cli.options import Raw
 from fairclust.cli.progress import progress
 from fairclust.explain import profiles_of
 from fairclust.group_encoding import one_spelling
-from fairclust.messages import nearest, shortened
+from fairclust.messages import UserError, nearest, shortened
 from fairclust.tables import Asked, Decision, Preparation, cross, decide, left_out_rows, numbers, read_table
 from fairclust.tables.cells import as_number
 from fairclust.tables.columns import Column
@@ -71,12 +70,12 @@ class RowsInMemory(Rows):
         """The groups in the form that a method takes: columns by name, or combinations of values, shape (n_rows,).
 
         Columns by name are given if there are several and the method takes them, or if the mean of one is bounded. With
-        `crossed`, the combinations are the groups. CommandError if a mean is bounded as well, because that belongs to
+        `crossed`, the combinations are the groups. UserError if a mean is bounded as well, because that belongs to
         one column, or if its column does not hold numbers.
         """
         means = self.preparation.means
         if means and crossed:
-            raise CommandError(
+            raise UserError(
                 "--crossed: mean_tolerance bounds the mean of one column. Fix: leave out one of the two"
             )
         several = len(self.by_name.columns) > 1 and getattr(cls, "takes_columns", False) and not crossed
@@ -121,7 +120,7 @@ def read_rows(args: Raw, means: Collection[str] = ()) -> RowsInMemory:
     """Read a table, find the role of each column, and prepare the rows.
 
     `means` are columns of numbers whose mean is bounded; the report shows them in four ranges unless `--bins` says
-    otherwise. CommandError, with the option that helps, if the file cannot be read, or a column does not exist or
+    otherwise. UserError, with the option that helps, if the file cannot be read, or a column does not exist or
     cannot be used as asked.
     """
     values, ids = possible(args.sensitive, args.categories), possible(args.id)
@@ -132,7 +131,7 @@ def read_rows(args: Raw, means: Collection[str] = ()) -> RowsInMemory:
         counts = numbers(frame[name], {"decimal": frame.attrs["decimal"]})
         counted = (counts > 0) & np.isfinite(counts)
         if not counted.any():
-            raise CommandError(
+            raise UserError(
                 f"--weight: no cell of {shortened(repr(name))} is a positive number. Fix: name a column of numbers"
             )
     decision = decided(frame[counted], args, means)
@@ -149,7 +148,7 @@ def read_rows(args: Raw, means: Collection[str] = ()) -> RowsInMemory:
     if len(names) < 2:
         group = f"only the group {shortened(repr(str(names[0])))}" if len(names) else ""
         only = group or "no row without missing values"
-        raise CommandError(f"{args.table} has {only}. Fix: name another column by --sensitive")
+        raise UserError(f"{args.table} has {only}. Fix: name another column by --sensitive")
     notes = [*decision.notes[: decision.n_urgent], *frame.attrs["notes"]]
     notes += left_out_rows(reasons[~keep].value_counts().to_dict(), args.missing)
     if counts is not None:
@@ -188,7 +187,7 @@ def decided(frame: pd.DataFrame, args: Raw, means: Collection[str] = ()) -> Deci
     others = {*listed["sensitive"], *listed["id"], *listed["exclude"], *weight}
     both = [name for name in listed["features"] if name in others]
     if both:
-        raise CommandError(
+        raise UserError(
             f"--features: {both[0]!r} is named by another option too. Fix: leave it out of one of the two options"
         )
     return decide(
@@ -215,7 +214,7 @@ def _scales(given: Sequence[str], frame: pd.DataFrame, args: Raw) -> dict[str, l
         name, sign, steps = text.partition("=")
         listed = [one_spelling(step) for step in steps.split(",") if step.strip()]
         if not sign or len(set(listed)) < 2:
-            raise CommandError(
+            raise UserError(
                 f"--ordered {text}: expected COLUMN=STEP,STEP,..., such as size=small,medium,large"
             )
         scales[_names([name], "ordered", frame, args)[0]] = listed
@@ -245,5 +244,5 @@ def _names(given: Sequence[str], option: str, frame: pd.DataFrame, args: Raw) ->
             )
             if any(as_number(of) is not None for of in frame.columns):
                 hint += "; if the first row is data, write the names of the columns above it"
-            raise CommandError(f"--{option}: {args.table} has no column {shortened(repr(name))}; {hint}")
+            raise UserError(f"--{option}: {args.table} has no column {shortened(repr(name))}; {hint}")
     return list(dict.fromkeys(names))

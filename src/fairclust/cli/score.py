@@ -11,14 +11,13 @@ import numpy as np
 import pandas as pd
 from rich.table import Table
 
-from fairclust.cli import CommandError
 from fairclust.cli.labels import read_labels
 from fairclust.cli.options import Score
 from fairclust.cli.screen import in_columns
 from fairclust.datasets.download import fetch_source
 from fairclust.datasets.fetch import get_data_home
 from fairclust.datasets.prepare import prepare_dataset
-from fairclust.messages import nearest, percent
+from fairclust.messages import UserError, nearest, percent
 from fairclust.metrics.table import METRICS, score_labels
 from fairclust.pipeline.config import user_config
 from fairclust.pipeline.scores import read_arrow
@@ -35,7 +34,7 @@ def run(args: Score) -> list[str | Table]:
     """The scores of labels of a data set, and where they lie among the clusterings of a run."""
     config, dataset = user_config(args.configfile), args.dataset
     if dataset not in config.datasets:
-        raise CommandError(f"there is no data set {dataset!r}; {nearest(dataset, sorted(config.datasets))}")
+        raise UserError(f"there is no data set {dataset!r}; {nearest(dataset, sorted(config.datasets))}")
     # It is prepared without using prepared data of earlier runs.
     sources, paths = config.sources_of(dataset), {}
     for name, spec in sources.items():
@@ -70,11 +69,11 @@ def _source(run: Path | None, dataset: str, n_clusters: int) -> tuple[Path, pd.D
     if run is not None:
         files = [run / "scores" / "scores.parquet"]
         if not files[0].is_file():
-            raise CommandError(
+            raise UserError(
                 f"--run: there is no {files[0]}. Fix: name the folder of a finished run's results by --run"
             )
     elif not files:
-        raise CommandError(
+        raise UserError(
             f"there is no {_PUBLISHED[-1]} here. Fix: run the command in a clone of the project, or name the folder "
             "of a finished run's results by --run"
         )
@@ -100,7 +99,7 @@ def _beside(
     # A method on a graph adds the graph's hash to that of the data.
     hashes = {str(one).partition("+")[0] for one in cells.data_hash.dropna()}
     if hashes - {card["data_hash"]}:
-        raise CommandError(
+        raise UserError(
             f"the clusterings of {file} are of other data than {card['name']!r} of the catalogue. Fix: repeat the run, "
             "or name the results of another one by --run"
         )

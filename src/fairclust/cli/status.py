@@ -12,11 +12,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from fairclust.cli import CommandError
 from fairclust.cli.options import Status
 from fairclust.datasets.errors import DatasetError
 from fairclust.datasets.prepare import prepare_dataset
-from fairclust.messages import count, duration
+from fairclust.messages import UserError, count, duration
 from fairclust.pipeline.config import ConfigError, user_config
 from fairclust.pipeline.plan import Plan
 from fairclust.pipeline.scores import read_fits
@@ -30,14 +29,14 @@ _WORDS = {"ok": "done", "skipped": "skipped"}
 def run(args: Status) -> list[str]:
     """Describe the user's tables that are not prepared yet, and count the fits of a run.
 
-    What is to be done is what Snakemake says. A CommandError has all problems of the configuration.
+    What is to be done is what Snakemake says. A UserError has all problems of the configuration.
     """
     from snakemake.cli import parse_config
 
     try:
         stated = parse_config(args.config)
     except ValueError as error:
-        raise CommandError(f"--config: {error}") from None
+        raise UserError(f"--config: {error}") from None
     plan = Plan(user_config(args.configfile, stated))
     described = _checked(plan)
     return [
@@ -47,7 +46,7 @@ def run(args: Status) -> list[str]:
 
 
 def _checked(plan: Plan) -> list[str]:
-    """A description of each table of the user that is not prepared yet; CommandError with all problems."""
+    """A description of each table of the user that is not prepared yet; UserError with all problems."""
     config = plan.config
     problems = paper_problems(config)
     try:
@@ -78,9 +77,7 @@ def _checked(plan: Plan) -> list[str]:
             *(f"  the group {group} has fewer rows than there are clusters, {most}" for group in small),
         ]
     if problems:
-        raise CommandError(
-            "\n".join([f"{count(len(problems), 'problem')}:", *(f"  - {p}" for p in problems)])
-        )
+        raise UserError("\n".join([f"{count(len(problems), 'problem')}:", *(f"  - {p}" for p in problems)]))
     return lines
 
 
@@ -122,12 +119,12 @@ def _counted(known: Counter[str]) -> str:
 
 
 def _asked_of_snakemake(args: Status) -> dict[str, str]:
-    """Every output of the run with what Snakemake would do about it; CommandError with its message if it cannot say."""
+    """Every output of the run with what Snakemake would do about it; UserError with its message if it cannot say."""
     command = [sys.executable, "-m", "snakemake", "--summary"]
     command += ["--configfile", *map(str, args.configfile)] if args.configfile else []
     command += ["--config", *args.config] if args.config else []
     ended = subprocess.run(command, capture_output=True, text=True, check=False)
     if ended.returncode:
-        raise CommandError(ended.stderr.strip())
+        raise UserError(ended.stderr.strip())
     rows = [line.split("\t") for line in ended.stdout.splitlines()]
     return {row[0]: row[5] for row in rows if len(row) == 6}

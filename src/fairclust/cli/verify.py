@@ -11,11 +11,10 @@ from typing import Any
 
 import pandas as pd
 
-from fairclust.cli import CommandError
 from fairclust.cli.options import Verify
 from fairclust.datasets.errors import DatasetError, DatasetSkipped
 from fairclust.datasets.store import load_graph, load_prepared
-from fairclust.messages import count
+from fairclust.messages import UserError, count
 from fairclust.metrics.table import METRICS, score_labels
 from fairclust.outputs import content_digest
 from fairclust.pipeline.data import read_record
@@ -28,11 +27,11 @@ _TOLERANCE = 1e-9
 def run(args: Verify) -> list[str]:
     """Check data and fits for damage, compare the scores with the fits, and score a sample of the fits again.
 
-    CommandError if a file is damaged, or a score differs. It has a line for each file or fit.
+    UserError if a file is damaged, or a score differs. It has a line for each file or fit.
     """
     results = args.results
     if not any((results / name).is_dir() for name in ("fits", "scores", "data")):
-        raise CommandError(f"{results} is no folder of results")
+        raise UserError(f"{results} is no folder of results")
     folders = sorted(path for path in results.glob("data/*/*") if not path.name.startswith("."))
     problems = _failures(_check_data, folders)
     paths = sorted(results.glob("fits/*/*.parquet"))
@@ -46,7 +45,7 @@ def run(args: Verify) -> list[str]:
     sample = random.Random(args.seed).sample(fitted, min(args.sample, len(fitted)))
     problems += _failures(lambda row: _score_again(results, fits.loc[row]), sample)
     if problems:
-        raise CommandError("\n".join([f"{results} has failed the verification:", *problems]))
+        raise UserError("\n".join([f"{results} has failed the verification:", *problems]))
     return [
         f"{count(len(paths), 'file')} of fits and {count(len(folders), 'folder')} of data: all checksums match",
         f"{len(sample)} of {count(len(fitted), 'fit')} scored again from their labels: the scores are the same",
