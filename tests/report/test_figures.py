@@ -45,7 +45,7 @@ def sheet(plot, cells, *, steps=NO_STEPS, reported=NO_VALUES, planes=None, **mor
 
 def words(found):
     found.lay_out()
-    texts = [text for axes in found.panels for text in (*axes.texts, axes.xaxis.label, axes.title)]
+    texts = [text for axes in found.figure.axes for text in (*axes.texts, axes.xaxis.label, axes.title)]
     return " ".join(text.get_text() for text in [*texts, *found.figure.texts]).replace("\n", " ")
 
 
@@ -131,7 +131,7 @@ REPORTED = pd.DataFrame(
 def test_a_front_joins_undominated_points_and_marks_the_reported_point():
     axes = {"x": "sse", "y": ["fairness_ratio"], "datasets": ["ds577"]}
     found = sheet("front", settings(*GRID), reported=REPORTED, table="III", **axes)
-    lines = [line for line in found.panels[0].lines if len(line.get_xdata())]
+    lines = [line for line in found.figure.axes[0].lines if len(line.get_xdata())]
     faint, front, reported = lines
     assert list(front.get_xdata()) == [480.0, 515.0, 530.0]
     assert list(front.get_ydata()) == [0.7, 0.805, 0.9]
@@ -151,9 +151,9 @@ def test_limits_hold_the_reported_marks_or_a_note_names_them(method, cost, beyon
     axes = {"x": "sse", "y": ["fairness_ratio"], "datasets": ["ds577"], "table": "III"}
     found = sheet("front", both, reported=values, **axes)
     assert (f"reported for {METHODS[method]}, beyond the panel: 700" in words(found)) == beyond
-    drawn = [x for line in found.panels[0].lines for x in line.get_xdata()]
+    drawn = [x for line in found.figure.axes[0].lines for x in line.get_xdata()]
     assert (cost in drawn) != beyond
-    assert max(drawn) < found.panels[0].get_xlim()[1] < 800
+    assert max(drawn) < found.figure.axes[0].get_xlim()[1] < 800
 
 
 def test_fronts_of_many_metrics_have_a_row_for_each_k(cells):
@@ -161,7 +161,7 @@ def test_fronts_of_many_metrics_have_a_row_for_each_k(cells):
     metrics = ["balance", "delta", "fairness_error", "awd"]
     found = sheet("front", cells, x="sse", y=metrics)
     found.lay_out()
-    tops = [axes.get_position().y1 for axes in found.panels]
+    tops = [axes.get_position().y1 for axes in found.figure.axes]
     assert len(set(tops[:4])) == 1 and len(tops) == 8 and tops[4] < tops[0]
     width, height = found.figure.get_size_inches()
     assert height < width < 16
@@ -173,11 +173,11 @@ def test_a_panel_without_data_is_a_note_without_paths(cells):
     )
     of_adult = cells[cells.dataset == "adult"]
     found = sheet("lines", pd.concat([of_adult, bad]), datasets=["adult", "ds577"], methods=["vfc_kmeans"])
-    assert len(found.panels) == len(found.figure.axes) == 1
+    assert len(found.figure.axes) == 1
     assert "DS-577: nothing to show: skipped: source 'x': a file is not there" in words(found)
     some = cells.assign(balance=cells.balance.where(cells.n_clusters == 3))  # K = 5 has one of two metrics
     found = sheet("front", some[some.dataset == "adult"], datasets=["adult", "absent"])
-    assert len(found.panels) == 3 and not found.is_empty
+    assert len(found.figure.axes) == 3
     assert "absent: nothing to show: no cell was run" in words(found)
 
 
@@ -187,9 +187,9 @@ def test_settings_that_leave_clusters_empty_are_no_front(cells):
         n_nonempty=cells.n_clusters.where(~fair, 1), sse=cells.sse.where(~fair, 99_000.0),
     )  # fmt: skip
     found = sheet("front", collapsed, n_clusters=[3], datasets=["adult"])
-    assert found.panels[0].get_xlim()[1] < 2_000
+    assert found.figure.axes[0].get_xlim()[1] < 2_000
     # Two panels for K = 3 and two for K = 5, one for each metric, have one note for each K.
-    assert len(found.panels) == 4
+    assert len(found.figure.axes) == 4
     note = "settings of VFC that leave clusters empty"
     assert found.notes[note] == ["1 of 3 (Adult, K = 3)", "1 of 3 (Adult, K = 5)"]
     assert f"{note}: 1 of 3 (Adult, K = 3); 1 of 3 (Adult, K = 5)" in words(found)
@@ -206,9 +206,9 @@ def test_marks_are_means_over_the_starts_with_a_standard_deviation():
         (1, 1, 0.6, 100.0, 0), (1, 1, 0.8, 104.0, 1), (2, 1, 0.9, 120.0, 0), (2, 1, 0.9, 120.0, 1)
     )
     found = sheet("front", starts, x="sse", y=["balance"], datasets=["ds577"])
-    front = next(line for line in found.panels[0].lines if len(line.get_xdata()))
+    front = next(line for line in found.figure.axes[0].lines if len(line.get_xdata()))
     np.testing.assert_allclose(front.get_xydata(), [[102, 0.7], [120, 0.9]])
-    bars = [segment for part in found.panels[0].collections for segment in part.get_segments()]
+    bars = [segment for part in found.figure.axes[0].collections for segment in part.get_segments()]
     spread = np.std([100, 104], ddof=1)
     assert any(np.allclose(bar, [[102 - spread, 0.7], [102 + spread, 0.7]]) for bar in bars)
     assert "means over 2 starts" in words(found)
@@ -221,8 +221,8 @@ def test_marks_are_means_over_the_starts_with_a_standard_deviation():
 
 def test_the_cost_and_the_error_along_lambda(cells):
     found = sheet("along_lam", cells[cells.dataset == "adult"], methods=["vfc_kmeans"])
-    assert len(found.panels) == 4  # K = 3 and K = 5
-    cost, error = found.panels[:2]
+    assert len(found.figure.axes) == 4  # K = 3 and K = 5
+    cost, error = found.figure.axes[:2]
     at = cells[(cells.dataset == "adult") & (cells.n_clusters == 3) & (cells.method == "vfc_kmeans")]
     np.testing.assert_allclose(cost.lines[0].get_ydata(), at.groupby("lam").sse.mean())
     one = at[at.seed == 0].sort_values("lam")
@@ -234,28 +234,28 @@ def test_the_cost_and_the_error_along_lambda(cells):
     some = at.copy()
     some.loc[(at.lam == 10) & (at.seed == 1), "fairness_error"] = np.inf
     found = sheet("along_lam", some, methods=["vfc_kmeans"])
-    mean, one = (line.get_ydata() for line in found.panels[1].lines)
+    mean, one = (line.get_ydata() for line in found.figure.axes[1].lines)
     np.testing.assert_array_equal(np.isnan(mean), [True, True, False])
     np.testing.assert_array_equal(np.isnan(one), [True, False, False])
 
 
 def test_a_constant_is_not_blown_up(cells):
     at = cells[(cells.method == "vfc_kmeans") & (cells.n_clusters == 3)].assign(sse=160.0)
-    low, high = sheet("along_lam", at, methods=["vfc_kmeans"]).panels[0].get_ylim()
+    low, high = sheet("along_lam", at, methods=["vfc_kmeans"]).figure.axes[0].get_ylim()
     assert low < 157 and high > 163
 
 
 def test_lines_over_k_are_those_of_each_lambda(cells):
     found = sheet("lines", cells, methods=["vfc_kmeans"], y=["sse", "delta"], datasets=["adult"])
-    assert [len(axes.lines) for axes in found.panels] == [3, 3]
+    assert [len(axes.lines) for axes in found.figure.axes] == [3, 3]
     assert list(found.legend) == ["VFC, λ = 0", "VFC, λ = 10", "VFC, λ = 20"]
-    assert list(found.panels[0].lines[0].get_xdata()) == [3, 5]
+    assert list(found.figure.axes[0].lines[0].get_xdata()) == [3, 5]
     assert list(sheet("lines", cells, lam=15).legend) == ["K-means", "VFC, λ = 10"]
     # Collapsed fits are left out.
     lost = (cells.lam == 20) & (cells.n_clusters == 5)
     some = cells.assign(n_nonempty=cells.n_clusters.where(~lost, 1))
     found = sheet("lines", some, methods=["vfc_kmeans"], y=["sse"])
-    assert list(found.panels[0].lines[2].get_xdata()) == [3]
+    assert list(found.figure.axes[0].lines[2].get_xdata()) == [3]
     assert "settings of VFC that leave clusters empty: 1 of 6" in words(found)
 
 
@@ -263,20 +263,20 @@ def test_steps_are_those_of_the_lambda_asked_for(cells, steps):
     for lam, key in ((None, 20), (15, 10)):
         found = sheet("steps", cells, steps=steps, methods=["vfc_kmeans"], n_clusters=[3], lam=lam)
         assert f"λ = {key}" in words(found)
-        assert len(found.panels[0].lines) == 3  # seeds
-        np.testing.assert_allclose(found.panels[0].lines[0].get_ydata(), [9, 4.5, 3, 2.25])
+        assert len(found.figure.axes[0].lines) == 3  # seeds
+        np.testing.assert_allclose(found.figure.axes[0].lines[0].get_ydata(), [9, 4.5, 3, 2.25])
 
 
 def test_terms_have_a_panel_for_each_name_even_if_it_is_not_recorded(cells, steps):
     found = sheet(
         "steps", cells, steps=steps, methods=["vfc_kmeans"], y=["nll", "clustering", "balance", "objective"],
     )  # fmt: skip
-    assert [axes.get_ylabel() for axes in found.panels if axes.lines] == [
+    assert [axes.get_ylabel() for axes in found.figure.axes if axes.lines] == [
         "NLL",
         "Clustering term",
         "Objective of the method",
     ]
-    assert len(found.panels) == 3
+    assert len(found.figure.axes) == 3
     assert "records no Balance at its steps" in words(found)
 
 
@@ -299,7 +299,7 @@ def test_points_are_drawn_from_stored_labels(tmp_path):
     write_fits(path, [(record, labels)])
     found = sheet("clusters", balanced, **given)
     assert "FR 0.8050, SSE 515.0" in words(found)
-    drawn = found.panels[0].collections
+    drawn = found.figure.axes[0].collections
     assert [len(of_group.get_offsets()) for of_group in drawn] == [20, 20, 20]
     for group, of_group in enumerate(drawn):
         np.testing.assert_array_equal(of_group.get_offsets(), X[groups == group])
@@ -331,7 +331,7 @@ def test_one_figure_across_the_sizes_with_a_line_for_each_method(sizes):
     asked = {"datasets": ["msbm_1000", "msbm_2000"], "y": ["clustering_error", "cpu_seconds"]}
     found = sheet("lines", models, x="n_rows", **asked)
     assert list(found.legend) == ["SC", "s-FairSC"]
-    error, seconds = found.panels
+    error, seconds = found.figure.axes
     # Means over two seeds, with a band of their standard deviation.
     np.testing.assert_allclose(error.lines[1].get_xydata(), [[1000, 0.025], [2000, 0.025]])
     band = error.collections[1].get_paths()[0].vertices[:, 1]
@@ -342,11 +342,11 @@ def test_one_figure_across_the_sizes_with_a_line_for_each_method(sizes):
 
 def test_shares_are_those_of_the_best_start(sizes):
     found = sheet("group_shares", sizes, datasets=["lastfm"])
-    assert len(found.panels) == 2
-    heights = [bar.get_height() for bar in found.panels[0].patches]
+    assert len(found.figure.axes) == 2
+    heights = [bar.get_height() for bar in found.figure.axes[0].patches]
     # Each of the three groups has three bars: one for the whole data and one for each of the two clusters.
     np.testing.assert_allclose(heights, [0.75] * 3 + [0.25] * 3 + [0] * 3)
-    assert len({bar.get_x() for bar in found.panels[0].patches}) == 3
+    assert len({bar.get_x() for bar in found.figure.axes[0].patches}) == 3
 
 
 def test_shares_without_a_table_are_those_of_the_largest_lambda(sizes):
@@ -355,13 +355,13 @@ def test_shares_without_a_table_are_those_of_the_largest_lambda(sizes):
         for lam, counts in ((1, {"a": [1, 1], "b": [9, 1]}), (9, {"a": [9, 1], "b": [1, 1]}))
     ]
     found = sheet("group_shares", frame(rows), datasets=["lastfm"])
-    assert [bar.get_height() for bar in found.panels[0].patches][1] == pytest.approx(0.9)
+    assert [bar.get_height() for bar in found.figure.axes[0].patches][1] == pytest.approx(0.9)
     at_one = sheet("group_shares", frame(rows), datasets=["lastfm"], lam=5)
-    assert [bar.get_height() for bar in at_one.panels[0].patches][1] == pytest.approx(0.1)
+    assert [bar.get_height() for bar in at_one.figure.axes[0].patches][1] == pytest.approx(0.1)
 
 
 def test_of_several_settings_at_one_lambda_the_lowest_objective_is_drawn(sizes):
     other = sizes.assign(params='{"x": 1.0}', average_balance=0.9, objective=99.0)
     found = sheet("lines", pd.concat([sizes, other]), datasets=["lastfm"], y=["average_balance"])
-    np.testing.assert_allclose(found.panels[0].lines[0].get_ydata(), [0.2, 0.3])
+    np.testing.assert_allclose(found.figure.axes[0].lines[0].get_ydata(), [0.2, 0.3])
     assert any("lowest objective" in note for note in found.notes)

@@ -65,8 +65,6 @@ class Sheet:
     size: tuple[float, float] = (3.5, 2.6)
     left: float = _LEFT
     figure: Figure = field(default_factory=Figure)
-    panels: list[Axes] = field(default_factory=list)
-    is_empty: bool = False  # whether no panel has anything to show, which the PNG says for tools/publish.py
     legend: dict[str, Any] = field(default_factory=dict)
     notes: dict[str, list[str]] = field(default_factory=dict)  # a note to its details
     # The numbers of starts behind the lines, marks or points.
@@ -74,11 +72,10 @@ class Sheet:
 
     def add(self, title: str) -> Axes:
         """Add the next panel, row by row."""
-        axes = self.figure.add_axes((0, 0, 1, 1), label=str(len(self.panels)))
+        axes = self.figure.add_axes((0, 0, 1, 1), label=str(len(self.figure.axes)))
         self.set_title(axes, title)
         for axis in (axes.xaxis, axes.yaxis):
             axis.set_major_formatter(lambda value, _: tick_text(value))
-        self.panels.append(axes)
         return axes
 
     def set_title(self, axes: Axes, title: str) -> None:
@@ -95,7 +92,7 @@ class Sheet:
 
     def lay_out(self) -> Figure:
         """Give the panels, the legend and the notes their places."""
-        count = max(1, len(self.panels))
+        count = max(1, len(self.figure.axes))
         n_columns = min(self.n_columns, count)
         cell = (self.left + self.size[0] + _RIGHT, _TOP + self.size[1] + _BOTTOM)
         # The title and the notes need some width even if there is a single panel.
@@ -116,7 +113,7 @@ class Sheet:
         above = _TITLE + 0.2 * max(0, len(title) - 1)
         height = above + cell[1] * -(-count // n_columns) + below
         self.figure.set_size_inches(width, height)
-        for number, axes in enumerate(self.panels):
+        for number, axes in enumerate(self.figure.axes):
             row, column = divmod(number, n_columns)
             x = column * cell[0] + self.left
             y = height - above - (row + 1) * cell[1] + _BOTTOM
@@ -140,7 +137,8 @@ class Sheet:
         """Write the figure. Equal figures give equal files."""
         self.lay_out()
         metadata: dict[str, dict[str, Any]] = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}
-        metadata["png"] = {"Comment": EMPTY} if self.is_empty else {}
+        # tools/publish.py and the page leave out a figure of which no panel has anything to show.
+        metadata["png"] = {} if self.figure.axes else {"Comment": EMPTY}
         for ending in formats:
             with atomic_write(stem.with_name(f"{stem.name}.{ending}")) as file:
                 self.figure.savefig(file, format=ending, metadata=metadata[ending], dpi=150)
@@ -201,10 +199,8 @@ class FigureData(Material):
             try:
                 plot.draw(self, sheet, axes, panel)
             except NothingToShow as error:
-                sheet.panels.remove(axes)
                 axes.remove()
                 sheet.note(f"{panel.title}: {EMPTY}: {_PLACE.sub('a file', str(error))}")
-        sheet.is_empty = not sheet.panels
         return sheet
 
     def _panels(self, plot: Plot, ys: Sequence[str]) -> Iterator[Panel]:
