@@ -40,16 +40,13 @@ def check_claim(claim: ClaimSpec, material: Material) -> pd.DataFrame:
         except CannotTest as error:
             verdict, numbers = NOT_TESTED, str(error)
         lines.append((dataset, k, verdict, numbers))
-    places = pd.DataFrame(lines, columns=_RESULT).astype({"n_clusters": "Int64"})
-    if places.empty:
-        together = ("", None, NOT_TESTED, f"its data sets and methods are {NOT_RUN}")
-    else:
-        words = []
-        for line in places.itertuples():
-            several = places.n_clusters[places.dataset == line.dataset].nunique(dropna=False) > 1
-            where = material.names.dataset(line.dataset) + (f", K = {line.n_clusters}" if several else "")
-            words.append(f"{where}: {line.numbers}" if len(places) > 1 else line.numbers)
-        together = ("", None, common_verdict(places.verdict), "; ".join(words))
+    words = []
+    for dataset, k, _, numbers in lines:
+        several = sum(line[0] == dataset for line in lines) > 1
+        where = material.names.dataset(dataset) + (f", K = {k}" if several else "")
+        words.append(f"{where}: {numbers}" if len(lines) > 1 else numbers)
+    whole = "; ".join(words) or f"its data sets and methods are {NOT_RUN}"
+    together = ("", None, common_verdict(line[2] for line in lines), whole)
     return pd.DataFrame([together, *lines], columns=_RESULT).astype({"n_clusters": "Int64"})
 
 
