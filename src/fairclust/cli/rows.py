@@ -105,8 +105,7 @@ class RowsInMemory(Rows):
 
     def profiles(self, labels: Any) -> list[dict[str, Any]]:
         """The columns that set the clusters apart, see `fairclust.profiles`, as they were read for the fit."""
-        features = [column for column in self.columns if column.is_feature]
-        return profiles_of(self.frame, np.asarray(labels), features, self.X).to_dict("records")
+        return profiles_of(self.frame, np.asarray(labels), self.columns, self.X).to_dict("records")
 
 
 def plain_kmeans(model: Any) -> Any:

@@ -62,8 +62,7 @@ class Request:
     threads: int = 1
 
     def cells(self) -> list[Cell]:
-        grids = (Grid(**{**grid, "seeds": tuple(grid["seeds"])}) for grid in self.grids)
-        return cells_of_grids(self.dataset, grids)
+        return cells_of_grids(self.dataset, (Grid(**grid) for grid in self.grids))
 
 
 def fit_grids(
