@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -21,7 +22,6 @@ from fairclust.metrics.table import Scored
 from fairclust.outputs import replace_folder
 
 CARD, ARRAYS = "card.json", "arrays.npz"
-_T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
@@ -131,32 +131,31 @@ def load_prepared(folder: str | Path) -> PreparedDataset:
 
     No data set, or a damaged file, is a DatasetError.
     """
-    return _read(folder, _prepared)
+    with _opened(folder) as (card, found):
+        names = tuple(card["columns"]), tuple(group["name"] for group in card["groups"])
+        columns, numbers = (
+            dict(zip(card.get(key, ()), found[own].T if own in found else (), strict=True))
+            for key, own in (("sensitive", "columns"), ("numbers", "numbers"))
+        )
+        W, truth = _graph(found) if "weights" in found else None, found.get("truth")
+        return PreparedDataset(found["X"], found["groups"], *names, card, W, truth, columns, numbers)
 
 
 def load_graph(folder: str | Path) -> tuple[sp.csr_array, dict[str, Any]]:
     """Read the graph and the description that `save_graph` wrote. The errors are those of `load_prepared`."""
-    return _read(folder, lambda card, found: (_graph(found), card["graph"]))
+    with _opened(folder) as (card, found):
+        return _graph(found), card["graph"]
 
 
-def _prepared(card: dict[str, Any], found: Mapping[str, np.ndarray]) -> PreparedDataset:
-    names = tuple(card["columns"]), tuple(group["name"] for group in card["groups"])
-    columns, numbers = (
-        dict(zip(card.get(key, ()), found[own].T if own in found else (), strict=True))
-        for key, own in (("sensitive", "columns"), ("numbers", "numbers"))
-    )
-    W = _graph(found) if "weights" in found else None
-    return PreparedDataset(found["X"], found["groups"], *names, card, W, found.get("truth"), columns, numbers)
-
-
-def _read(folder: str | Path, make: Callable[[dict[str, Any], Mapping[str, np.ndarray]], _T]) -> _T:
-    """What `make` makes of the card of a folder and of its arrays by name."""
+@contextmanager
+def _opened(folder: str | Path) -> Iterator[tuple[dict[str, Any], dict[str, np.ndarray]]]:
+    """The card of a folder and its arrays by name. If they cannot be used, they are damaged."""
     card = read_card(folder)
     if card["status"] == "skipped":
         raise DatasetSkipped(card["reason"])
     try:
         with np.load(Path(folder, ARRAYS), allow_pickle=False) as file:
-            return make(card, dict(file))
+            yield card, dict(file)
     except Exception as error:
         # NumPy parses an array before its checksum is compared, so damage raises errors of many kinds.
         raise _damaged(folder, ARRAYS, error) from error
