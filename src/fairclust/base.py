@@ -434,7 +434,7 @@ class FairClusterer(_Clusters, ClusterMixin, BaseEstimator, ABC):
     def _framing(self, X: np.ndarray) -> Frame:
         """The frame in which the method works. Rows in a file are not changed, because a copy may not fit in memory."""
         frame = Frame.of(X)
-        return frame.left_alone() if is_mapped(X) else frame
+        return frame._replace(origin=np.zeros_like(frame.origin), unit=1.0) if is_mapped(X) else frame
 
     @property
     def _precision(self) -> str:

@@ -83,10 +83,6 @@ class Frame(NamedTuple):
         """Whether `into` leaves the data unchanged."""
         return self.unit == 1 and bool((np.abs(self.origin) <= _STANDARD).all())
 
-    def left_alone(self) -> Frame:
-        """A copy of this frame that leaves the data unchanged, with the same `mean`, `spread` and `length`."""
-        return self._replace(origin=np.zeros_like(self.origin), unit=1.0)
-
     def into(self, X: np.ndarray) -> np.ndarray:
         """Convert rows, shape (n_rows, n_features), into this frame; in double precision if `is_far`.
 
