@@ -150,9 +150,7 @@ class Table:
 
     def __init__(self, path: Path, reader: ReaderSpec) -> None:
         self.path, self.reader = path, reader
-        form = Format(
-            reader.delimiter, reader.decimal, reader.encoding, header=reader.header, labels=reader.names
-        )
+        form = Format(reader.sep, reader.decimal, reader.encoding, header=reader.header, labels=reader.names)
         self.opened = open_table(path, form)
         self.names = [name.strip() for name in self.opened.names]  # of all columns
         for note in self.opened.notes:

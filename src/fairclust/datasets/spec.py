@@ -142,8 +142,8 @@ class SourceSpec(Spec):
 class ReaderSpec(Spec):
     """How a table is read. The end of the file's name tells its format, such as ``.arff`` or ``.xlsx``."""
 
-    sep: OneCharacter = ","
-    """Separator, one character. By default, the first line of the file shows it."""
+    sep: OneCharacter | None = None
+    """Separator, one character. By default, the first lines of the file show it."""
     header: bool = True
     """Whether the first line names the columns."""
     names: tuple[StrictStr, ...] = ()
@@ -154,11 +154,6 @@ class ReaderSpec(Spec):
     """Cells of numeric columns that are read as 0, such as 'NA' where a fee was not charged."""
     encoding: str = "utf-8"
     """Encoding of the text."""
-
-    @property
-    def delimiter(self) -> str | None:
-        """The separator, or None if the first line of the file shows it."""
-        return self.sep if "sep" in self.model_fields_set else None
 
     @field_validator("encoding")
     @classmethod
