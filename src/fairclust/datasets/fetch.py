@@ -41,12 +41,9 @@ def shipped_catalogue() -> Catalogue:
             content = YAML(typ="safe", pure=True).load(file.read_text(encoding="utf-8"))
             for section, entries in found.items():
                 entries.update(content.get(section, {}))
-    known = DatasetSpec.model_fields  # the pipeline's own keys, such as grids of methods, are left out
-    datasets = {
-        name: {key: value for key, value in entry.items() if key in known}
-        for name, entry in found["datasets"].items()
-    }
-    return Catalogue.model_validate({"sources": found["sources"], "datasets": datasets})
+    for entry in found["datasets"].values():
+        entry.pop("settings", None)  # parameters of methods, which only the pipeline knows
+    return Catalogue.model_validate(found)
 
 
 def get_data_home(data_home: str | Path | None = None) -> Path:
