@@ -62,7 +62,8 @@ def run(args: Front) -> list[str | Table]:
     if not clusterings:
         raise UserError(f"no setting could be fitted: {notes[-1]}")
     points = FrontDisplay.from_predictions(raw.X, clusterings, sensitive_features=measured_by).points
-    points = with_increase(points.assign(n_clusters=args.n_clusters, seconds=times))
+    plain = points.sse[points.method == "KMeans"].min()
+    points = points.assign(n_clusters=args.n_clusters, seconds=times, increase=points.sse / plain - 1)
     said = answer(points)
     said.append(
         f"starts: k-means has {PLAIN['n_init']} starts, and every setting {args.starts}; the cheapest counts. A fair "
@@ -95,12 +96,6 @@ def _settings(args: Front, classes: list[type], X: np.ndarray) -> Iterator[tuple
         for value in _GRIDS.get(name, ()):
             value = value if name == "tolerance" else float(f"{value * scale:.2g}")
             yield cls, f"{name}={value:g}", params | {name: value}
-
-
-def with_increase(points: pd.DataFrame) -> pd.DataFrame:
-    """The points with `increase`, the part by which their SSE is above that of k-means."""
-    plain = points.sse[points.method == "KMeans"].min()
-    return points.assign(increase=points.sse / plain - 1)
 
 
 def answer(points: pd.DataFrame) -> list[str]:
