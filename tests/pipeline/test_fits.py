@@ -14,7 +14,7 @@ import pytest
 from fairclust.datasets.errors import DatasetError
 from fairclust.datasets.store import load_prepared
 from fairclust.metrics import sse
-from fairclust.pipeline.fit_process import FitProcess
+from fairclust.pipeline.fit_process import fit_process
 from fairclust.pipeline.fits import Request, fit_grids
 from fairclust.pipeline.scores import labels_of, read_fits
 from working_folder import is_alive, wait_until
@@ -198,7 +198,7 @@ def test_damaged_entries_of_the_cache_are_fitted_again(run, notes, tmp_path):
 
 def test_what_compiled_libraries_print_goes_to_the_log(tmp_path):
     file = tmp_path / "log"
-    with file.open("w") as log, redirect_stdout(log), redirect_stderr(log), FitProcess(4000) as process:
-        process.call(os.write, 1, b"a line of HiGHS\n")
-        process.call(os.write, 2, b"an error\n")
+    with file.open("w") as log, redirect_stdout(log), redirect_stderr(log), fit_process(4000) as call:
+        call(os.write, 1, b"a line of HiGHS\n")
+        call(os.write, 2, b"an error\n")
     assert file.read_text() == "a line of HiGHS\nan error\n"

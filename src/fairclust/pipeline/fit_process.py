@@ -6,8 +6,9 @@ import multiprocessing
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import TimeoutError as OverTime
+from contextlib import contextmanager
 from typing import Any
 
 from pebble import ProcessExpired, ProcessPool
@@ -23,38 +24,37 @@ class FitEnded(Exception):
         self.status = status
 
 
-class FitProcess:
-    """One process, started with the first call. Use it as a context manager: it ends the process.
+@contextmanager
+def fit_process(memory_mb: float) -> Iterator[Callable[..., Any]]:
+    """One process, started with the first call and ended with the context; yields what calls a function in it.
 
     `memory_mb` limits the data of the process (RLIMIT_DATA), which Linux alone enforces.
     """
+    # Forked, because a spawned process would run Snakemake's script again.
+    context = multiprocessing.get_context("fork")
+    begin = (os.getpid(), memory_mb)
+    pool = ProcessPool(max_workers=1, context=context, initializer=_begin, initargs=begin)
 
-    def __init__(self, memory_mb: float) -> None:
-        self._memory_mb = memory_mb
-        # Forked, because a spawned process would run Snakemake's script again.
-        context = multiprocessing.get_context("fork")
-        begin = (os.getpid(), memory_mb)
-        self._pool = ProcessPool(max_workers=1, context=context, initializer=_begin, initargs=begin)
-
-    def __enter__(self) -> FitProcess:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._pool.stop()
-        self._pool.join()
-
-    def call(self, function: Callable[..., Any], *args: Any, seconds: float = 600, limit: str = "") -> Any:
+    def call(function: Callable[..., Any], *args: Any, seconds: float = 600, limit: str = "") -> Any:
         """The result of a function in the process; FitEnded if it takes longer than `seconds`, or its process dies."""
         try:
-            return self._pool.schedule(function, args=args, timeout=seconds).result()
+            return pool.schedule(function, args=args, timeout=seconds).result()
         except OverTime:
             raise FitEnded("timeout", f"over the limit of {seconds:g} s{limit}") from None
         except MemoryError as error:
-            stated = f"over the limit of {self._memory_mb:.0f} MB (what its job asked for, less what starts the fits)"
+            stated = (
+                f"over the limit of {memory_mb:.0f} MB (what its job asked for, less what starts the fits)"
+            )
             raise FitEnded("error", f"{stated}: {error}") from None
         except ProcessExpired as error:
             reason = f"the fitting process died (exit code {error.exitcode}; -9: perhaps out of memory)"
             raise FitEnded("error", reason) from None
+
+    try:
+        yield call
+    finally:
+        pool.stop()
+        pool.join()
 
 
 def _begin(parent: int, memory_mb: float) -> None:

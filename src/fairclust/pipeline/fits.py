@@ -11,7 +11,7 @@ import hashlib
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -23,7 +23,7 @@ from joblib import Memory
 from fairclust.datasets.store import load_graph, load_prepared, read_card
 from fairclust.pipeline.columns import record_of
 from fairclust.pipeline.fit_cell import fit_cell, takes_columns, warm_up
-from fairclust.pipeline.fit_process import FitEnded, FitProcess
+from fairclust.pipeline.fit_process import FitEnded, fit_process
 from fairclust.pipeline.grids import Cell, Grid, cells_of_grids
 from fairclust.pipeline.provenance import git_commit, package_versions
 from fairclust.pipeline.scores import write_fits
@@ -96,8 +96,8 @@ def fit_grids(
     common["data_hash"] = input_hash(card, graph)
     # Asked for first, because a process that is forked while git starts would hold git's pipe open for ever.
     origin = {"threads": request.threads, "git_commit": git_commit(), "versions": package_versions()}
-    with ExitStack() as stack:
-        job = _Job(request, data, graph, _cache(cache), origin, stack)
+    with fit_process(request.cell_memory_mb) as call:
+        job = _Job(request, data, graph, _cache(cache), origin, call)
         cells, begin = request.cells(), time.perf_counter()
         outcomes: list[Outcome] = []
         for number, cell in enumerate(cells, 1):
@@ -114,15 +114,14 @@ def fit_grids(
 
 @dataclass
 class _Job:
-    """The cells of a job. The process of the fits is started, and its data are read, when they are first needed."""
+    """The cells of a job. The process of the fits is started, and the data are read, with the first call."""
 
     request: Request
     data: Path
     graph: Path | None
     cached: Callable[..., Any]  # `finished` with its memory
     origin: Mapping[str, Any]  # threads, commit and versions, for the records of new fits
-    stack: ExitStack
-    process: FitProcess | None = None
+    call: Callable[..., Any]  # of `fit_process`
 
     def outcome(self, cell: Cell, data_hash: str, given_up: str) -> Outcome:
         """The record and the labels of a cell, from a cache or from a fit, with the scores of the present metrics."""
@@ -137,20 +136,21 @@ class _Job:
             return record, None
         metrics = list(request.metrics[cell.n_clusters])
         asked = f"{key}: {request.scorer}, {metrics}"
+        inputs = self.data, self.graph, labels, cell.n_clusters, metrics
         try:
-            return record | self.cached(asked, lambda: self._score(cell, labels, metrics)), labels
+            return record | self.cached(asked, lambda: self.call(_score, *inputs)), labels
         except FitEnded as ended:
             return {**record, "status": ended.status, "reason": f"while it was scored: {ended}"}, None
 
     def _fit(self, cell: Cell, given_up: str) -> Outcome:
         if given_up:
             raise Unfinished({"status": "error", "reason": given_up, "lost": True})
-        call, inputs = self._process().call, (self.data, self.graph, self.request.class_path, cell)
+        inputs = self.data, self.graph, self.request.class_path, cell
         with suppress(FitEnded):
-            call(_warm_up, *inputs, seconds=_WARM_UP_SECONDS)
+            self.call(_warm_up, *inputs, seconds=_WARM_UP_SECONDS)
         begin = time.perf_counter()
         try:
-            record, labels = call(
+            record, labels = self.call(
                 _fit, *inputs, seconds=self.request.cell_seconds, limit=" (limits.cell_seconds)"
             )
         except FitEnded as ended:
@@ -160,14 +160,6 @@ class _Job:
         if record["status"] not in _FINAL:
             raise Unfinished(record)
         return record, labels
-
-    def _score(self, cell: Cell, labels: np.ndarray, metrics: Sequence[str]) -> dict[str, Any]:
-        return self._process().call(_score, self.data, self.graph, labels, cell.n_clusters, metrics)
-
-    def _process(self) -> FitProcess:
-        if self.process is None:
-            self.process = self.stack.enter_context(FitProcess(self.request.cell_memory_mb))
-        return self.process
 
 
 # These functions run in the process of the fits. What they load stays there until the process ends.
