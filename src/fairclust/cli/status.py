@@ -19,7 +19,7 @@ from fairclust.messages import UserError, count, duration
 from fairclust.pipeline.config import ConfigError, user_config
 from fairclust.pipeline.plan import Plan
 from fairclust.pipeline.scores import read_fits
-from fairclust.pipeline.summary import fits_to_make, path_end
+from fairclust.pipeline.summary import fits_to_make
 from fairclust.report.paper_checks import paper_problems
 
 _AGAIN = "update pending"
@@ -94,7 +94,7 @@ def _progress(plan: Plan, cores: int, asked: Mapping[str, str]) -> list[str]:
     end = f"/{plan.results}/scores/scores.parquet"
     scores = next((path for path in asked if f"/{path}".endswith(end)), end[1:])
     results, known = Path(scores).parents[1], Counter[str]()
-    outdated = {path_end(path) for path, again in asked.items() if again == _AGAIN}
+    outdated = {Path(path) for path, again in asked.items() if again == _AGAIN}
     lines, minutes = [], 0.0
     for name, fit in plan.fits.items():
         path = results / "fits" / f"{name}.parquet"

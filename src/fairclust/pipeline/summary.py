@@ -45,19 +45,18 @@ def require_complete(summary: Mapping[str, Any], *, strict: bool) -> None:
     raise RuntimeError("\n".join([why, *describe(summary)]))
 
 
-def fits_to_make(plan: Plan, fit: Fit, place: Path, outdated: Collection[str] = ()) -> set[str]:
-    """The keys of the fits of a job that the cache does not have.
+def fits_to_make(plan: Plan, fit: Fit, place: Path, outdated: Collection[Path] = ()) -> set[str]:
+    """The keys of the fits of a job that the cache does not have; the results are in the folder `place`.
 
-    All count if its data set, or the graph that it fits, is not prepared or will be made again: `outdated` has the
-    ends of the paths of such outputs, as ``prepared/adult``.
+    All count if its data set, or the graph that it fits, is not prepared, or is `outdated` and will be made again.
     """
     from fairclust.pipeline.fits import cached_keys, input_hash
 
-    inputs, data_hash = plan.fit_inputs(fit), ""
+    inputs = {of: place / Path(path).relative_to(plan.results) for of, path in plan.fit_inputs(fit).items()}
+    data_hash = ""
     try:
-        if not any(path_end(path) in outdated for path in inputs.values()):
-            graph = place / "data/graphs" / fit.dataset if "graph" in inputs else None
-            data_hash = input_hash(read_card(place / "data/prepared" / fit.dataset), graph)
+        if not any(path in outdated for path in inputs.values()):
+            data_hash = input_hash(read_card(inputs["data"]), inputs.get("graph"))
     except (DatasetSkipped, KeyError):  # a data set that was skipped has no hash
         return set()
     except (OSError, DatasetError):
@@ -65,8 +64,3 @@ def fits_to_make(plan: Plan, fit: Fit, place: Path, outdated: Collection[str] = 
     code = {"class_path": plan.method(fit).class_, "code": plan.fit_code(fit)}
     keys = {cell.key(data_hash=data_hash or fit.dataset, **code) for cell in fit.cells()}
     return keys.difference(cached_keys(place / "cache", keys)) if data_hash else keys
-
-
-def path_end(path: str) -> str:
-    """The last folder and the name of a path, which are the same in a module with a prefix."""
-    return "/".join(Path(path).parts[-2:])
