@@ -80,7 +80,7 @@ def leaderboards(board: pd.DataFrame, names: Names) -> list[dict[str, Any]]:
 
 
 def _distance(excess: float) -> str:
-    return "∞" if math.isinf(excess) else signed_percent(excess).removeprefix("+")
+    return signed_percent(excess).removeprefix("+")
 
 
 def _losses(board: pd.DataFrame, cost: str, names: Names) -> dict[str, Any]:

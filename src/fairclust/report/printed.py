@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import compress, groupby, product
+from itertools import groupby, product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -265,10 +265,8 @@ def printed(spec: TableSpec, lines: pd.DataFrame, title: str, names: Names, note
         made = [(head, [_entry(book, {**row, **pick}) for _, pick in columns]) for head, row in picks]
         n_reported += sum(len(entry.reported) for _, entries in made for entry in entries)
         if heading == OURS:
-            has_value = [
-                any(entry.text(entry.ours).strip(MISSING) for entry in entries) for _, entries in made
-            ]
-            made = list(compress(made, has_value))
+            # Rows without any value are left out.
+            made = [row for row in made if any(of.text(of.ours).strip(MISSING) for of in row[1])]
         parts.append(Part(heading, made))
     if lacking := int(((lines.role == "paper") & (lines.value_verdict != "")).sum()) - n_reported:
         what = count(lacking, "reported value")
