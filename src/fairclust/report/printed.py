@@ -46,6 +46,8 @@ Numbers = list[tuple[str, bool]]
 _ORDER = (DIFFERS, AS_PROGRAM, AGREES, NOT_COMPARABLE)
 Pick = dict[str, Any]
 _PLACE = ("dataset", "n_clusters", "method", "lam")
+# In LaTeX, what is bold stands between two marks until it is escaped.
+_WITH_BOLD = LATEX | str.maketrans({"\x02": r"\textbf{", "\x03": "}"})
 
 
 @dataclass
@@ -158,7 +160,7 @@ class Printed:
         lines.append(
             rf"\centering\caption{{{escape_latex(self.title)}}}\scriptsize\setlength{{\tabcolsep}}{{3pt}}"
         )
-        for columns, rows in self._blocks(PAGE, _bold):
+        for columns, rows in self._blocks(PAGE, "\x02{}\x03".format):
             body = [r"\toprule"]
             for level in range(self.n_levels):
                 spans, column, rules = self._spans(columns, level), 2, []
@@ -176,7 +178,9 @@ class Printed:
                     body += [*rule, rf"\multicolumn{{{len(row)}}}{{l}}{{\emph{{{text}}}}} \\"]
                 else:
                     first = rf"\quad {escape_latex(row[0])}" if kind == "beneath" else escape_latex(row[0])
-                    body.append(" & ".join([first, *map(_in_latex, row[1:])]) + r" \\")
+                    body.append(
+                        " & ".join([first, *(cell.translate(_WITH_BOLD) for cell in row[1:])]) + r" \\"
+                    )
             made = [rf"\begin{{tabular}}{{l{'r' * len(columns)}}}", *body, r"\bottomrule", r"\end{tabular}"]
             is_wide = _width(rows) > 0.6 * PAGE
             lines += [*([r"\resizebox{\textwidth}{!}{%", *made, "}"] if is_wide else made), r"\par\medskip"]
@@ -226,16 +230,6 @@ def _width(rows: Rows) -> int:
     """The number of characters of a block in Markdown. Headings over several rows count for nothing."""
     columns = zip(*(row for kind, row in rows if kind != "part"), strict=True)
     return sum(3 + max(map(len, column)) for column in columns) + 1
-
-
-def _bold(text: str) -> str:
-    return f"\x02{text}\x03"
-
-
-def _in_latex(text: str) -> str:
-    """A cell in LaTeX, in which `_bold` has marked what is bold."""
-    marks = {"\x02": r"\textbf{", "\x03": "}"}
-    return "".join(marks.get(c) or LATEX.get(c, c) for c in text)
 
 
 def printed(spec: TableSpec, lines: pd.DataFrame, title: str, names: Names, notes: Sequence[str]) -> Printed:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from jinja2 import Template
 
 MISSING = "–"
-LATEX = {
+LATEX = str.maketrans({
     "\\": r"\textbackslash{}",
     "^": r"\textasciicircum{}",
     "~": r"\textasciitilde{}",
@@ -43,7 +43,7 @@ LATEX = {
     "↓": r"$\downarrow$",
     "λ": r"$\lambda$",
     "Δ": r"$\Delta$",
-}
+})  # fmt: skip
 # Characters that begin markup in Markdown at their places. Those in the group `kept` do not begin any.
 _MARKDOWN = re.compile(
     r"(?P<kept>`[\w./=-]+(?: [\w./=-]+)*`|(?<=[^\W_])_+(?=[^\W_])|(?<=\S )\*+(?= \S)|(?<=/)~(?=\w))"
@@ -154,7 +154,7 @@ def escape_latex(text: object) -> str:
     plain = _on_one_line(text)
     # At the beginning of a row, LaTeX would take a bracket or a star for an argument of the row before.
     guard = "{}" if plain.startswith(("[", "*")) else ""
-    return guard + "".join(LATEX.get(c, c) for c in plain)
+    return guard + plain.translate(LATEX)
 
 
 def escape_markdown(text: object) -> str:
