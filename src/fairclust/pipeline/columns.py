@@ -65,16 +65,15 @@ def record_of(scored: Scored, metrics: Iterable[str], groups: Iterable[str]) -> 
     If there are several sensitive columns, it has the metrics in `BY_COLUMN` for each of them, and `mean_deviation` for
     columns of numbers that are cut into ranges. Metrics that are undefined are None.
     """
-    record: dict[str, Any] = {"metrics": _plain(score_labels(scored, metrics))}
-    if scored.columns:
-        record["by_column"] = {}
+    by_column = {}
     for name, table in scored.tables.items() if scored.columns else ():
         values = {metric: float(METRICS[metric].function(table)) for metric in BY_COLUMN}
         if name in scored.numbers:
             numbers = scored.numbers[name]
             values[OF_NUMBERS] = METRICS[OF_NUMBERS].function(scored.labels, sensitive_features=numbers)
-        record["by_column"][name] = _plain(values)
-    return {**record, "counts": dict(zip(groups, scored.table.tolist(), strict=True))}
+        by_column[name] = _plain(values)
+    counts = dict(zip(groups, scored.table.tolist(), strict=True))
+    return {"metrics": _plain(score_labels(scored, metrics)), "by_column": by_column, "counts": counts}
 
 
 def _plain(values: Mapping[str, float]) -> dict[str, float | None]:
