@@ -343,7 +343,8 @@ class Potentials:
     """Potentials of all points in tiles: `a` holds ``a[p, k] - min_k a[p, k]``, shape (n_tiles, n_clusters, TILE).
 
     These are at least zero, and their padding must be finite. `row_min`, shape (n_tiles, TILE), holds the minima, and
-    `row_min_sum` is their sum over all real points. `weights`, in tiles `weight`, are None unless `weigh` sets them.
+    `row_min_sum` is their sum over all real points. `weights`, shape (n_samples,), are positive and have mean 1. They
+    are None if every point counts once.
     """
 
     layout: TileLayout
@@ -351,27 +352,28 @@ class Potentials:
     a: np.ndarray
     row_min: np.ndarray
     row_min_sum: float = 0.0
-    weight: np.ndarray | None = None
     weights: np.ndarray | None = None
 
     @classmethod
-    def empty(cls, layout: TileLayout, n_groups: int, n_clusters: int, dtype: DTypeLike = np.float32) -> Self:
-        return cls(
-            layout,
-            n_groups,
-            zero_tiles(layout.n_tiles, n_clusters, dtype),
-            np.zeros((layout.n_tiles, TILE), dtype),
-        )
+    def empty(
+        cls,
+        layout: TileLayout,
+        n_groups: int,
+        n_clusters: int,
+        dtype: DTypeLike = np.float32,
+        weights: np.ndarray | None = None,
+    ) -> Self:
+        a = zero_tiles(layout.n_tiles, n_clusters, dtype)
+        return cls(layout, n_groups, a, np.zeros((layout.n_tiles, TILE), dtype), weights=weights)
 
-    def weigh(self, weights: np.ndarray) -> None:
-        """Count every point as many times as its weight, which is positive, says. The mean of the weights is 1."""
-        layout = self.layout
-        self.weights = weights
-        # These depend on the weights.
-        for known in ("group_sizes", "of_distinct_rows"):
-            self.__dict__.pop(known, None)
-        self.weight = np.zeros((layout.n_tiles, TILE), self.a.dtype)
-        self.weight[self._places] = weights[layout.order]
+    @cached_property
+    def weight(self) -> np.ndarray | None:
+        """The weights in tiles."""
+        if self.weights is None:
+            return None
+        weight = np.zeros_like(self.row_min)
+        weight[self._places] = self.weights[self.layout.order]
+        return weight
 
     @cached_property
     def _places(self) -> tuple[np.ndarray, np.ndarray]:

@@ -96,20 +96,14 @@ class TiledPoints(Potentials):
         shift = X.mean(axis=0, dtype=np.float64) if shift is None else shift
         packed = pack_points(X, layout, shift, out=room.packed[tiles])
         table = room.a[tiles], room.row_min[tiles]
-        points = cls(layout, n_groups, *table, X=X, shift=shift, packed=packed, squared=squared)
-        if weights is not None:
-            points.weigh(weights)
-        return points
+        return cls(
+            layout, n_groups, *table, weights=weights, X=X, shift=shift, packed=packed, squared=squared
+        )
 
     def with_clusters(self, n_clusters: int) -> Self:
         """The same points for another number of clusters, with distances of their own."""
-        n_tiles = self.layout.n_tiles
-        other = replace(
-            self, a=zero_tiles(n_tiles, n_clusters, self.a.dtype), row_min=np.zeros_like(self.row_min)
-        )
-        if self.weights is not None:
-            other.weigh(self.weights)
-        return other
+        a = zero_tiles(self.layout.n_tiles, n_clusters, self.a.dtype)
+        return replace(self, a=a, row_min=np.zeros_like(self.row_min))
 
     @cached_property
     def of_distinct_rows(self) -> tuple[Self, float] | None:
