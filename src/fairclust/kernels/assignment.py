@@ -411,18 +411,6 @@ class Potentials:
         """Relative rounding error of sums of softmax rows. The errors of single terms partly cancel."""
         return 1e-14 if self.a.dtype == np.float64 else 1e-7
 
-    def set_distances(self, points: np.ndarray, centers: np.ndarray, *, squared: bool = True) -> None:
-        """Fill in the (squared) Euclidean distances of points, packed by `pack_points` in the dtype of `a`, to centres.
-
-        The shift of the points has been subtracted from the centres.
-        """
-        n_tiles = self.layout.n_tiles
-        total = np.empty(n_tiles)
-        centers = np.ascontiguousarray(centers, self.a.dtype)
-        out = self.layout, self.a, self.row_min, total
-        run_over_tiles(_distances, n_tiles, self.entries, points, centers, not squared, *out)
-        self.row_min_sum = float(total.sum()) if self.weights is None else self._weighed_minima()
-
     def set_costs(self, costs: np.ndarray) -> None:
         """Fill in potentials of any kind, shape (n_samples, n_clusters), in the order of the points.
 

@@ -17,6 +17,7 @@ from fairclust.kernels.assignment import (
     _PRODUCT_BYTES,
     Potentials,
     _argmin,
+    _distances,
     cluster_moments,
 )
 from fairclust.kernels.tiles import (
@@ -136,7 +137,11 @@ class TiledPoints(Potentials):
 
     def measure(self, centers: np.ndarray) -> None:
         """Compute the distances to these centres, shape (n_clusters, n_features)."""
-        self.set_distances(self.packed, centers - self.shift, squared=self.squared)
+        layout, total = self.layout, np.empty(self.layout.n_tiles)
+        shifted = np.ascontiguousarray(centers - self.shift, self.a.dtype)
+        given, out = (self.packed, shifted, not self.squared), (self.a, self.row_min, total)
+        run_over_tiles(_distances, layout.n_tiles, self.entries, *given, layout, *out)
+        self.row_min_sum = float(total.sum()) if self.weights is None else self._weighed_minima()
 
     def sums(self, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Cluster sizes, shape (n_clusters,), and sums of the points, shape (n_clusters, n_features)."""
