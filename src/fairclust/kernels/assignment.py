@@ -324,7 +324,8 @@ def _argmin(  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _moments(X, labels, centers, sizes, sums):  # type: ignore[no-untyped-def]
+def add_moments(X, labels, centers, sizes, sums):  # type: ignore[no-untyped-def]
+    """Add up the points of each cluster; returns the sum of squared distances to the centres, 0 if these are None."""
     cost = 0.0
     for p in range(X.shape[0]):
         k = labels[p]
@@ -643,13 +644,5 @@ def of_groups(
 def cluster_moments(X: np.ndarray, labels: np.ndarray, n_clusters: int) -> tuple[np.ndarray, np.ndarray]:
     """Cluster sizes, shape (n_clusters,), and float64 sums of the points, shape (n_clusters, n_features)."""
     sizes, sums = np.zeros(n_clusters, np.int64), np.zeros((n_clusters, X.shape[1]))
-    _moments(X, labels, None, sizes, sums)
+    add_moments(X, labels, None, sizes, sums)
     return sizes, sums
-
-
-def cluster_sums(
-    X: np.ndarray, labels: np.ndarray, centers: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, float]:
-    """As `cluster_moments`, and the sum of squared distances to the centres, in double precision."""
-    sizes, sums = np.zeros(len(centers), np.int64), np.zeros(centers.shape)
-    return sizes, sums, _moments(X, labels, centers, sizes, sums)
