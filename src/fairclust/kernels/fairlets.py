@@ -12,18 +12,10 @@ from numba import njit
 from numpy.typing import NDArray
 
 # Number of times that the box around the data is halved. The cells are numbered with as many bits, which are 16.
+# From the highest bit on, each bit says in which half a point lies at one level.
 DEPTH = 16
 # A swap must lower the cost by this fraction, so that rounding errors cannot make the search go round in a circle.
 _LEAST_GAIN = 1e-9
-
-
-def grid_cells(X: NDArray[Any], origin: NDArray[Any], side: float) -> NDArray[np.uint16]:
-    """Cell of every point in the finest grid of a quadtree: ``floor(2**DEPTH (x - origin) / side)``, as uint16.
-
-    No point may lie below `origin`, the corner of the box. From the highest bit on, each bit says in which half the
-    point lies at one level.
-    """
-    return np.clip((X - origin) / side * 2.0**DEPTH, 0.0, 2.0**DEPTH - 1).astype(np.uint16)
 
 
 @njit(cache=True, nogil=True)
@@ -121,7 +113,7 @@ def tree_fairlets(cells, is_blue, p, q):  # type: ignore[no-untyped-def]
 
     Every node, from the root down, takes the heavy points out of its children, which are then balanced, and cuts them
     into fairlets. The tree is not stored: it is traversed depth first with a stack, and a node is a slice of one array
-    of points. `cells` are those of `grid_cells`, and the two groups are (p, q)-balanced.
+    of points. `cells` are the points' places in the finest grid, uint16, and the two groups are (p, q)-balanced.
     """
     n = len(is_blue)
     fairlet = np.empty(n, np.int64)
