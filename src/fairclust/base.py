@@ -325,22 +325,16 @@ class FairClusterer(_Clusters, ClusterMixin, BaseEstimator, ABC):
 
     def _fit_rows(self, X: Any, sensitive_features: Any, sample_weight: Any) -> None:
         check_same_order(X, sample_weight, "sample_weight")
-        X, codes = self._check_input(X, sensitive_features)
-        weights = self._check_weights(sample_weight, X.shape[0])
-        self._frame = self._framing(X)
-        self._fit(self._frame.into(X), codes, *(() if weights is None else (weights,)))
-        self._restore(X)
-
-    def _check_input(self, X: Any, sensitive_features: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Validated parameters, features and group codes of a fit."""
         check_same_order(X, sensitive_features)
         self._validate_params()
         X = self._valid_rows(X)
         codes = self._group_codes(sensitive_features, X.shape[0])
         self._check_sizes(X.shape[0])
-        if isinstance(X, np.ndarray):
-            self._warn_of_equal_rows(X)
-        return X, codes
+        self._warn_of_equal_rows(X)
+        weights = self._check_weights(sample_weight, X.shape[0])
+        self._frame = self._framing(X)
+        self._fit(self._frame.into(X), codes, *(() if weights is None else (weights,)))
+        self._restore(X)
 
     def _warn_of_equal_rows(self, X: np.ndarray) -> None:
         """Warn if there are fewer different rows than clusters. The count ends as soon as there are enough."""
