@@ -110,8 +110,6 @@ def initial_centers(
 ) -> np.ndarray:
     """Starting centres in the frame of `X`: k-means++ picks (no Lloyd steps), or the given array."""
     if isinstance(init, str):
-        if init != "k-means++":
-            raise ValueError(f"init must be 'k-means++' or an array of centres, found {init!r}")
         seed = int(rng.randint(np.iinfo(np.int32).max))
         return np.asarray(
             kmeans_plusplus(X, n_clusters, sample_weight=weights, random_state=seed)[0], dtype=float
@@ -373,13 +371,6 @@ class FairClusterer(_Clusters, ClusterMixin, BaseEstimator, ABC):
         """For each of several columns, which groups have which value, shape (n_values, n_groups); else empty."""
         sensitive = self._sensitive
         return [] if sensitive is None else [sensitive.members(i) for i in range(len(sensitive.columns))]
-
-    def _tables(self, counts: np.ndarray) -> list[np.ndarray]:
-        """Counts of the groups, shape (n_groups, ...), summed for each column to shape (n_values, ...).
-
-        A single column has the groups themselves as values, and its counts are returned unchanged.
-        """
-        return [members @ counts for members in self._members()] or [counts]
 
     def _check_weights(self, sample_weight: Any, n_samples: int) -> np.ndarray | None:
         """Validated weights of the rows, as `_fit` gets them."""

@@ -271,7 +271,7 @@ class FairMixture(FairClusterer):
 
     def _delta(self, table: np.ndarray) -> float:
         """Delta of a group-by-cluster table, or the sum of Delta over several columns."""
-        return float(sum(delta(of_column) for of_column in self._tables(table)))
+        return float(sum(map(delta, [members @ table for members in self._members()] or [table])))
 
     def _expose(self, data: Data) -> None:
         """Set the attributes of the fit, with one more pass over the rows that were learned from."""
