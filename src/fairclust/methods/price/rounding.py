@@ -70,7 +70,7 @@ def round_prices(
         units = np.full(n_groups, points.n_samples)
     else:
         if points.weights is None:
-            table = whole_table(soft_table(solved), solved.prices / temperature_unit(points), criterion)
+            table = whole_table(solved.mass, solved.prices / temperature_unit(points), criterion)
         least = _NEARBY + int(criterion.excess(table).max())
         units = np.maximum(np.maximum(counts - table, 0).sum(axis=1).astype(int), least)
     near = _near(points, solved.prices, labels, units)
@@ -119,19 +119,14 @@ def cheapest(
     return best[1:]
 
 
-def soft_table(solved: Prices) -> np.ndarray:
-    """The table at the prices, scaled so that its rows sum to whole numbers, the sizes of the groups."""
-    totals = solved.mass.sum(axis=1, keepdims=True)
-    return solved.mass * (np.rint(totals) / totals)
-
-
 def whole_table(soft: np.ndarray, prices: np.ndarray, criterion: Criterion) -> np.ndarray:
-    """Round every cell up or down, so that the row sums stay the same and the column sums are rounded up or down too.
+    """Round every cell up or down, so that the rows sum to the sizes of the groups and the columns to rounded sums.
 
     This is a flow problem, so the vertices of its linear program are whole numbers. For exact shares, the cells are
     first set to the shares of whole cluster sizes. Rounding then changes each by less than a point.
     """
     totals = np.rint(soft.sum(axis=1))
+    soft = soft * (totals / soft.sum(axis=1))[:, None]
     sizes = np.floor(soft.sum(axis=0) + 1e-9)
     missing = int(totals.sum() - sizes.sum())
     sizes[np.argsort(sizes - soft.sum(axis=0), kind="stable")[:missing]] += 1
