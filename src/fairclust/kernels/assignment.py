@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numba import njit
@@ -354,6 +354,7 @@ class Potentials:
     row_min: np.ndarray
     row_min_sum: float = 0.0
     weights: np.ndarray | None = None
+    lists: ClassVar[Any] = None  # Points have no lists here, see `fairclust.solvers.points.Points`.
 
     @classmethod
     def empty(
@@ -381,11 +382,6 @@ class Potentials:
         """The tile of each point and its place in the tile, in the order of the layout."""
         tile = np.repeat(np.arange(self.layout.n_tiles), self.layout.count)
         return tile, np.arange(len(tile)) - self.layout.start[tile]
-
-    @property
-    def lists(self) -> Any:
-        """None, because points have no lists here, see `fairclust.solvers.points.Points`."""
-        return None
 
     @property
     def entries(self) -> int:
@@ -433,7 +429,7 @@ class Potentials:
         return float(least @ self.weights[self.layout.order])  # type: ignore[index]
 
     def mean_excess(self) -> float:
-        """Mean of ``a[p, k] - min_k a[p, k]``, padding included."""
+        """Mean of ``a[p, k] - min_k a[p, k]``, padding included. It is needed if `mean_gap` is zero."""
         return float(self.a.mean(dtype=np.float64))
 
     def n_beyond(self, limit: float) -> int:

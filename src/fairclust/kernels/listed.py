@@ -355,10 +355,6 @@ class ListedPoints(Potentials):
         """Go on with lists that points of the same rows have made, for the same centres or others."""
         self._clusters[:], self._known, self._measured = kept, True, False
 
-    def mean_excess(self) -> float:
-        self._measure()
-        return super().mean_excess()
-
     def soft(self, scale: float, offset: np.ndarray) -> tuple[np.ndarray, float, float]:
         """As `Potentials.soft`, over the lists."""
         self._measure()
