@@ -197,19 +197,6 @@ def fairlet_medoids(X: NDArray[Any], members: NDArray[Any], ends: NDArray[Any]) 
 
 
 @njit(cache=True, nogil=True)
-def _two_nearest(distances, medoids, points, first, to_first, to_second):  # type: ignore[no-untyped-def]
-    """Find the nearest medoid of these points, as a position in `medoids`, and the distances to the nearest two."""
-    for p in points:
-        to_first[p] = to_second[p] = np.inf
-        for k in range(len(medoids)):
-            d = distances[medoids[k], p]
-            if d < to_first[p]:
-                first[p], to_first[p], to_second[p] = k, d, to_first[p]
-            elif d < to_second[p]:
-                to_second[p] = d
-
-
-@njit(cache=True, nogil=True)
 def swap_medoids(distances, medoids):  # type: ignore[no-untyped-def]
     """Improve at least two medoids, in place, until no swap with another point lowers the sum of distances.
 
@@ -217,12 +204,20 @@ def swap_medoids(distances, medoids):  # type: ignore[no-untyped-def]
     for which the cost falls most, if it falls. `distances` is the symmetric table of all points.
     """
     n, n_medoids = len(distances), len(medoids)
+    # The nearest medoid of each point, as a position in `medoids`, and the distances to the nearest two.
     first, to_first, to_second = np.empty(n, np.int64), np.empty(n), np.empty(n)
     stale = np.arange(n)
     candidate = since_swap = 0
     while since_swap < n:
         if len(stale):
-            _two_nearest(distances, medoids, stale, first, to_first, to_second)
+            for q in stale:
+                to_first[q] = to_second[q] = np.inf
+                for m in range(n_medoids):
+                    d = distances[medoids[m], q]
+                    if d < to_first[q]:
+                        first[q], to_first[q], to_second[q] = m, d, to_first[q]
+                    elif d < to_second[q]:
+                        to_second[q] = d
             removed = np.bincount(first, to_second - to_first, n_medoids)
             enough = -_LEAST_GAIN * to_first.sum()
             stale = stale[:0]
