@@ -157,7 +157,6 @@ def test_plain_iteration_that_empties_a_cluster_keeps_the_step_before():
         model.fit(W, sensitive_features=np.arange(24) % 2)
     assert not model.converged_
     assert set(model.labels_) == {0, 1, 2}
-    assert model.history_[-1]["n_nonempty"] < 3
 
 
 @given(case=odd_affinities(), lam=st.sampled_from([0.0, 0.1, 10.0, 1e4]), match_reference=st.booleans())
