@@ -191,7 +191,10 @@ class ChunkedPoints:
         most = np.ceil(_MORE * units * sample.group_sizes / self.group_sizes).astype(int) + _SPARE_ROWS
         reach = sample.reach_of(prices, sample.priced(prices)[0], np.where(units > 0, most, 0))
         # A few rows too little would leave a few points off the bounds, so one pass is enough.
-        rows, groups, excess, *listed = close = self._close(by, reach)
+        parts: list[tuple[np.ndarray, ...]] = []
+        for span, blocks in zip(slices_of(self.chunks), self._run(close_to, by, reach), strict=True):
+            parts += [(rows + span.start, *more) for rows, *more in blocks]
+        rows, groups, excess, *listed = close = [np.concatenate(part) for part in zip(*parts, strict=True)]
         clusters = listed[0] if listed else np.broadcast_to(np.arange(self.n_clusters), excess.shape)
         reduced = excess + prices[groups[:, None], clusters]
         # Ties go to the cluster with the smallest number, as in `priced`.
@@ -199,13 +202,6 @@ class ChunkedPoints:
         nearest = np.where(cheapest, clusters, self.n_clusters).min(axis=1)
         labels.near.update(zip(rows.tolist(), nearest.tolist(), strict=True))
         yield from of_groups(units, *close)
-
-    def _close(self, by: Map, reach: np.ndarray) -> list[np.ndarray]:
-        """The results of `close_to` for all chunks, with rows numbered over all chunks."""
-        parts: list[tuple[np.ndarray, ...]] = []
-        for span, blocks in zip(slices_of(self.chunks), self._run(close_to, by, reach), strict=True):
-            parts += [(rows + span.start, *more) for rows, *more in blocks]
-        return [np.concatenate(part) for part in zip(*parts, strict=True)]
 
     def written(self, labels: ChunkLabels) -> Iterator[np.ndarray]:
         """Yield the final labels, moved rows included, chunk by chunk."""
