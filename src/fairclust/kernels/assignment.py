@@ -9,7 +9,6 @@ thousands. Tables and sums over points are always float64.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Self
@@ -437,29 +436,24 @@ class Potentials:
         real = np.arange(TILE) < self.layout.count[:, None]
         return int((real & (self.row_min > limit)).sum())
 
-    def movable(
-        self, prices: np.ndarray, labels: np.ndarray, units: np.ndarray
-    ) -> Iterator[tuple[int, np.ndarray, np.ndarray, np.ndarray | None]]:
-        """Yield, group by group, the points among which the cheapest changes of labels are found.
+    def movable(self, prices: np.ndarray, labels: np.ndarray, units: np.ndarray) -> tuple[np.ndarray, ...]:
+        """The points among which the cheapest changes of labels are found, see `fairclust.solvers.points.Points`.
 
-        `units`, shape (n_groups,), bounds how many points of each group move from any one cluster to any other. Each
-        item is a group with positive `units`, its points as positions in `labels`, ``a[p, k] - min_k a[p, k]`` of
-        these, and the clusters of their columns, or None if these are all clusters.
+        They are positions in `labels`. `units` bounds how many of each group move from any one cluster to any other.
         """
-        return of_groups(units, *self.close(prices, labels, self.reach_of(prices, labels, units)))
+        return self.close(prices, labels, self.reach_of(prices, labels, units))
 
     def reach_of(self, prices: np.ndarray, labels: np.ndarray, most: np.ndarray) -> np.ndarray:
         """What `close` needs to find the `most` points of each group that change at the least cost.
 
         The shape is (n_groups, n_clusters, n_clusters), for each change from a cluster to another. Where there are
-        fewer points it is infinite, and minus infinity for groups of which no points are needed.
+        fewer points it is infinite.
         """
         K = self.n_clusters
         reach = np.full((self.n_groups, K, K), np.inf)
-        reach[most == 0] = -np.inf
         tile, slot = self._places
         label, of_group = labels[self.layout.order], self.layout.group[tile]
-        for j in np.flatnonzero(most):
+        for j in range(self.n_groups):
             begin, end = np.searchsorted(of_group, (j, j + 1))
             for k in range(K):
                 mine = begin + np.flatnonzero(label[begin:end] == k)
@@ -622,19 +616,6 @@ class Potentials:
             return labels, counts.reshape(self.n_groups, -1), float(paid @ weights) + self.row_min_sum
         counts = sum_by_group(mass, layout, self.n_groups)
         return labels, counts, float(potential.sum()) + self.row_min_sum
-
-
-def of_groups(
-    units: np.ndarray,
-    points: np.ndarray,
-    groups: np.ndarray,
-    excess: np.ndarray,
-    clusters: np.ndarray | None = None,
-) -> Iterator[tuple[int, np.ndarray, np.ndarray, np.ndarray | None]]:
-    """The points of each group with positive `units`, as `Potentials.movable` yields them."""
-    for j in np.flatnonzero(units):
-        members = groups == j
-        yield int(j), points[members], excess[members], None if clusters is None else clusters[members]
 
 
 def cluster_moments(X: np.ndarray, labels: np.ndarray, n_clusters: int) -> tuple[np.ndarray, np.ndarray]:

@@ -424,16 +424,14 @@ class ListedPoints(Potentials):
     def reach_of(self, prices: np.ndarray, labels: np.ndarray, most: np.ndarray) -> np.ndarray:
         """What `close` needs to find about `most` points of each group that leave each cluster, and as many that enter.
 
-        The shape is (n_groups, 2, n_clusters). Where there are fewer points it is infinite, and minus infinity for
-        groups of which no points are needed.
+        The shape is (n_groups, 2, n_clusters). Where there are fewer points it is infinite.
         """
         group, label, entered = self._group, labels[self.layout.order], self._clusters[:, :_ENTERED]
         regret = self._regrets(prices, label)
-        out = np.full((self.n_groups, 2, self.n_clusters), -np.inf)
-        for j in np.flatnonzero(most):
+        out = np.full((self.n_groups, 2, self.n_clusters), np.inf)
+        for j in range(self.n_groups):
             mine = group == j
             one = regret[mine]
-            out[j] = np.inf
             _least_of_each(one.min(axis=1), label[mine], most[j], out[j, 0])
             _least_of_each(one[:, :_ENTERED].ravel(), entered[mine].ravel(), most[j], out[j, 1])
         return out

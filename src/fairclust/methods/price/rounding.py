@@ -167,21 +167,18 @@ def _near(points: Points, prices: np.ndarray, labels: np.ndarray, units: np.ndar
     """The points of `Points.movable`, with the labels of `Points.priced`."""
     n_clusters = prices.shape[1]
     many = n_clusters >= _MANY_CLUSTERS
-    parts = []
-    for j, rows, costs, listed in points.movable(
-        prices, labels, np.minimum(units, _FEW_MOVED) if many else units
-    ):
-        clusters = listed
-        if clusters is None:
-            clusters = np.tile(np.arange(n_clusters, dtype=np.int32), (len(rows), 1))
-        if many and listed is None:
-            reduced = costs + prices[j]
-            # With equal costs, the cluster of the label must be among the cheapest.
-            np.put_along_axis(reduced, labels[rows].astype(np.int64)[:, None], -np.inf, axis=1)
-            clusters = np.argpartition(reduced, _FEW_ENTERED, axis=1)[:, :_FEW_ENTERED].astype(np.int32)
-            costs = np.take_along_axis(costs, clusters, axis=1)
-        parts.append((np.full(len(rows), j), rows, clusters, costs))
-    group, rows, clusters, costs = (np.concatenate(part) for part in zip(*parts, strict=True))
+    most = np.minimum(units, _FEW_MOVED) if many else units
+    rows, group, costs, *listed = points.movable(prices, labels, most)
+    if listed:
+        clusters = listed[0]
+    elif many:
+        reduced = costs + prices[group]
+        # With equal costs, the cluster of the label must be among the cheapest.
+        np.put_along_axis(reduced, labels[rows].astype(np.int64)[:, None], -np.inf, axis=1)
+        clusters = np.argpartition(reduced, _FEW_ENTERED, axis=1)[:, :_FEW_ENTERED].astype(np.int32)
+        costs = np.take_along_axis(costs, clusters, axis=1)
+    else:
+        clusters = np.tile(np.arange(n_clusters, dtype=np.int32), (len(rows), 1))
     weights = np.ones(len(rows)) if points.weights is None else points.weights[rows]
     return Near(group, rows, weights, clusters, costs, labels[rows].astype(np.int64))
 
