@@ -162,8 +162,6 @@ class AffinityGraph:
         Symmetric means up to rounding, 1e-6 of the largest entry. A ValueError names the condition that is violated.
         """
         W = sp.csr_array(W)
-        if W.dtype not in (np.float32, np.float64):
-            W = W.astype(np.float64)
         if W.shape[0] != W.shape[1]:
             raise ValueError(f"the affinity must be a square matrix, found shape {W.shape}")
         if W.nnz and not (np.isfinite(W.data).all() and W.data.min() >= 0):
