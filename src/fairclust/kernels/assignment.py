@@ -280,13 +280,12 @@ def _take_cheaper(k, row, scale, off, n, best, arg):  # type: ignore[no-untyped-
 
 @njit(cache=True, nogil=True, fastmath={"contract", "nsz"})
 def _argmin(  # type: ignore[no-untyped-def]
-    lo, hi, a, points, centers, scale, offset, layout, labels, mass, potential, least, sums
+    lo, hi, a, points, centers, scale, offset, layout, labels, mass, potential, sums
 ):
-    """Labels, counts and costs of every tile in the precision of `scale` and `offset`, and the sum of the minima.
+    """Labels, counts and costs of every tile in the precision of `scale` and `offset`.
 
     If `a` is None, the potentials are the squared distances of `points` to `centers`, and `sums` gets the sums of the
-    points of each cluster. Numba compiles a version for each precision, with and without `a`, and with and without the
-    sums of minima, for `least=None`.
+    points of each cluster. Numba compiles a version for each precision, with and without `a`.
     """
     n_clusters = mass.shape[1]
     squares = np.empty(TILE, offset.dtype)
@@ -304,7 +303,7 @@ def _argmin(  # type: ignore[no-untyped-def]
         mass[t] = 0.0
         if sums is not None:
             sums[t] = 0.0
-        paid = reduced = 0.0
+        paid = 0.0
         for i in range(layout.count[t]):
             k = arg[i]
             labels[layout.order[layout.start[t] + i]] = k
@@ -315,11 +314,7 @@ def _argmin(  # type: ignore[no-untyped-def]
                 paid += best[i]
                 for f in range(points.shape[1]):
                     sums[t, k, f] += points[t, f, i]
-            if least is not None:
-                reduced += np.float64(best[i])
         potential[t] = paid
-        if least is not None:
-            least[t] = reduced
 
 
 @njit(cache=True, nogil=True)
@@ -585,27 +580,22 @@ class Potentials:
         """
         base = offset.min(axis=1, keepdims=True)
         dtype = self.a.dtype
-        return self._assigned(dtype.type(scale), (offset - base).astype(dtype), None)
+        return self._assigned(dtype.type(scale), (offset - base).astype(dtype))
 
     def priced(self, prices: np.ndarray) -> tuple[np.ndarray, np.ndarray, float, float]:
         """As `hard` at scale 1, but in double precision, and also the dual function of the group prices.
 
         The dual function is the last value returned, ``sum_p min_k (a_pk + prices[group of p, k])``.
         """
-        least = np.empty(self.layout.n_tiles)
-        labels, counts, cost = self._assigned(1.0, prices, least)
-        if self.weights is not None:
-            return labels, counts, cost, cost + float((counts * prices).sum())
-        return labels, counts, cost, float(least.sum()) + self.row_min_sum
+        labels, counts, cost = self._assigned(1.0, prices)
+        return labels, counts, cost, cost + float((counts * prices).sum())
 
-    def _assigned(
-        self, scale: Any, offset: np.ndarray, least: np.ndarray | None
-    ) -> tuple[np.ndarray, np.ndarray, float]:
+    def _assigned(self, scale: Any, offset: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
         layout = self.layout
         labels = np.empty(len(layout.order), np.int32)
         mass = np.empty((layout.n_tiles, self.n_clusters))
         potential = np.empty(layout.n_tiles)
-        given, out = (self.a, None, None, scale, offset), (labels, mass, potential, least, None)
+        given, out = (self.a, None, None, scale, offset), (labels, mass, potential, None)
         run_over_tiles(_argmin, layout.n_tiles, self.entries, *given, layout, *out)
         if self.weights is not None:
             label, weights = labels[layout.order], self.weights[layout.order]

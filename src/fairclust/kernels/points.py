@@ -176,12 +176,10 @@ class NearestPoints:
         sums, of_tiles = np.zeros(shifted.shape), np.empty((min(most, layout.n_tiles), *shifted.shape))
         for tiles in blocks(layout.n_tiles, most):
             part = layout.part(tiles)
-            given, out = (
-                (None, points.packed[tiles], shifted, None, nothing),
-                (counts[tiles], cost[tiles], None),
-            )
+            given = None, points.packed[tiles], shifted, None, nothing
+            out = labels, counts[tiles], cost[tiles], of_tiles
             entries = part.n_tiles * self.n_clusters * TILE
-            run_over_tiles(_argmin, part.n_tiles, entries, *given, part, labels, *out, of_tiles)
+            run_over_tiles(_argmin, part.n_tiles, entries, *given, part, *out)
             sums += of_tiles[: part.n_tiles].sum(axis=0)
         self._labels, self._cost = labels, float(cost.sum())
         self._counts = sum_by_group(counts, layout, self.n_groups)
