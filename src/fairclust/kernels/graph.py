@@ -139,10 +139,6 @@ def _cut_potentials(  # type: ignore[no-untyped-def]
             for k in range(n_clusters):
                 a[t, k, i] = link[k] - low
             row_min[t, i] = low
-        for i in range(layout.count[t], a.shape[2]):
-            row_min[t, i] = 0.0
-            for k in range(n_clusters):
-                a[t, k, i] = 0.0
 
 
 @dataclass(frozen=True)
