@@ -8,6 +8,7 @@ import numpy as np
 from numba import njit
 
 from fairclust.kernels.assignment import Potentials, _soft
+from fairclust.kernels.tiles import add_by_group
 
 # The published program keeps every s_pk at 1e-20 or above. Here the mass of a group in a cluster is at least this
 # fraction of the group's mass.
@@ -113,9 +114,7 @@ def _small_loop(  # type: ignore[no-untyped-def]
         sums = per_tile, potential, logsums, products
         _soft(0, n_tiles, a, a.dtype.type(scale), shifted, layout, None, *sums)
         mass[:] = 0.0
-        for i in range(n_tiles):
-            for k in range(n_clusters):
-                mass[layout.group[i], k] += per_tile[i, k]
+        add_by_group(per_tile, layout.group, mass)
         clustering = potential.sum() + row_min_sum
         logsum = logsums.sum() - taken_out
         if _update(
