@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import repeat
 from time import perf_counter
 from typing import Any
@@ -50,10 +50,6 @@ class ChunkLabels:
     # The map's labels of rows near a boundary, and other labels of the rows that have moved.
     near: dict[int, int] = field(default_factory=dict)
     moved: dict[int, int] = field(default_factory=dict)
-
-    def copy(self) -> ChunkLabels:
-        """The same labels, whose rows can be moved without moving those of the others."""
-        return replace(self, moved=dict(self.moved))
 
     def __getitem__(self, rows: np.ndarray) -> np.ndarray:
         return np.array([self.moved.get(row, self.near[row]) for row in rows.tolist()], np.int32)
