@@ -18,8 +18,7 @@ import matplotlib
 import numba
 import numpy as np
 
-from fairclust.kernels.assignment import Potentials
-from fairclust.kernels.tiles import make_layout, pack_points
+from fairclust.kernels.points import TiledPoints
 from measuring import least, write_csv
 
 BASE = {"N": 200_000, "K": 20, "J": 2, "d": 25}
@@ -35,17 +34,14 @@ PARTS = ("distances", "soft pass", "hard pass")
 def measure(N: int, K: int, J: int, d: int) -> dict[str, float]:
     rng = np.random.default_rng(0)
     X = rng.standard_normal((N, d), dtype=np.float32)
-    layout = make_layout(rng.integers(J, size=N, dtype=np.int32), J)
+    points = TiledPoints.pack(X, rng.integers(J, size=N, dtype=np.int32), J, K, shift=np.zeros(d))
     centers = X[:K].astype(float)
-    points = pack_points(X, layout, np.zeros(d))
-    del X
-    potentials = Potentials.empty(layout, J, K)
     prices = rng.normal(scale=0.1, size=(J, K))
     repeats = 3 if N * K > 20_000_000 else 7
     return {
-        "distances": least(lambda: potentials.set_distances(points, centers), repeats),
-        "soft pass": least(lambda: potentials.soft_moments(5.0, prices), repeats),
-        "hard pass": least(lambda: potentials.hard(1.0, prices), repeats),
+        "distances": least(lambda: points.measure(centers), repeats),
+        "soft pass": least(lambda: points.soft_moments(5.0, prices), repeats),
+        "hard pass": least(lambda: points.hard(1.0, prices), repeats),
     }
 
 

@@ -17,8 +17,7 @@ import numpy as np
 from sklearn.base import clone
 
 from fairclust.kernels import bound
-from fairclust.kernels.assignment import Potentials
-from fairclust.kernels.tiles import make_layout, pack_points
+from fairclust.kernels.points import TiledPoints
 from fairclust.methods import VariationalFairKMeans
 from measuring import CENSUS_ROWS, SEED, adult, apart, centers_of, drawn, least, tell, write_measurements
 
@@ -68,14 +67,12 @@ def inner_numpy(
 def inner_tiles(args: argparse.Namespace) -> dict[str, float]:
     X, groups = drawn(args.rows)
     centers = centers_of(X, 20)
-    layout = make_layout(groups, 2)
-    potentials = Potentials.empty(layout, 2, 20)
-    shift = X.mean(axis=0, dtype=float)
-    potentials.set_distances(pack_points(X, layout, shift), centers - shift)
+    points = TiledPoints.pack(X, groups, 2, 20)
+    points.measure(centers)
     prices = np.random.default_rng(SEED).normal(scale=0.1, size=(2, 20))
     return {
-        "seconds": least(lambda: potentials.soft(5.0, prices), 5),
-        "with_moments": least(lambda: potentials.soft_moments(5.0, prices), 5),
+        "seconds": least(lambda: points.soft(5.0, prices), 5),
+        "with_moments": least(lambda: points.soft_moments(5.0, prices), 5),
     }
 
 

@@ -110,8 +110,6 @@ def initial_centers(
 ) -> np.ndarray:
     """Starting centres in the frame of `X`: k-means++ picks (no Lloyd steps), or the given array."""
     if isinstance(init, str):
-        if init != "k-means++":
-            raise ValueError(f"init must be 'k-means++' or an array of centres, found {init!r}")
         seed = int(rng.randint(np.iinfo(np.int32).max))
         return np.asarray(
             kmeans_plusplus(X, n_clusters, sample_weight=weights, random_state=seed)[0], dtype=float
@@ -330,8 +328,7 @@ class FairClusterer(_Clusters, ClusterMixin, BaseEstimator, ABC):
         X = self._valid_rows(X)
         codes = self._group_codes(sensitive_features, X.shape[0])
         self._check_sizes(X.shape[0])
-        if isinstance(X, np.ndarray):
-            self._warn_of_equal_rows(X)
+        self._warn_of_equal_rows(X)
         weights = self._check_weights(sample_weight, X.shape[0])
         self._frame = self._framing(X)
         self._fit(self._frame.into(X), codes, *(() if weights is None else (weights,)))

@@ -441,16 +441,6 @@ def read_numbers(cells: Any, n_samples: int, name: str) -> np.ndarray:
     return values
 
 
-def neutral_order(X: Any, codes: np.ndarray) -> np.ndarray:
-    """The groups, smallest first: an order by size, then by the sum of their squared rows, that ignores their names."""
-    sizes = np.bincount(codes)
-    squares: np.ndarray = np.zeros(len(sizes))
-    # Squares are needed only for groups of one size.
-    if len(np.unique(sizes)) < len(sizes):
-        squares = np.bincount(codes, weights=(X**2).sum(axis=1))
-    return np.lexsort((squares, sizes))
-
-
 def resolve_target(target: Any, names: np.ndarray, codes: np.ndarray) -> np.ndarray:
     """Target shares of the groups in the order of `names`, positive and summing to one; None takes the data's own.
 

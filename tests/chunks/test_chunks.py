@@ -115,17 +115,17 @@ def test_rows_that_may_move_include_the_nearest(blobs, mapped):
     chunks = open_chunks(*mapped, **SMALL).chunks
     far = ChunkedPoints(chunks, Threads(), survey(chunks, Threads(), sample_rows=500, seed=0), K)
     near = TiledPoints.pack(X, codes.astype(np.int32), J, K, shift=far.shift)
-    prices, units = np.random.default_rng(1).normal(scale=0.3, size=(J, K)), np.array([40, 0, 3])
+    prices, units = np.random.default_rng(1).normal(scale=0.3, size=(J, K)), np.array([40, 1, 3])
     for points in (far, near):
         points.measure(X[:K].astype(float))
     lazy, own = far.priced(prices)[0], near.priced(prices)[0]
-    found = {j: (rows, excess) for j, rows, excess, _ in far.movable(prices, lazy, units)}
-    assert set(found) == {0, 2}
-    for j, rows, excess, _ in near.movable(prices, own, units):
-        positions = {row: i for i, row in enumerate(found[j][0].tolist())}
-        assert set(rows.tolist()) <= set(positions)
-        np.testing.assert_array_equal(found[j][1][[positions[row] for row in rows.tolist()]], excess)
-        np.testing.assert_array_equal(lazy[rows], own[rows])
+    found, *of_found = far.movable(prices, lazy, units)
+    rows, *of_rows = near.movable(prices, own, units)
+    places = {row: i for i, row in enumerate(found.tolist())}
+    assert set(rows.tolist()) <= set(places)
+    for lazily, here in zip(of_found, of_rows, strict=True):
+        np.testing.assert_array_equal(lazily[[places[row] for row in rows.tolist()]], here)
+    np.testing.assert_array_equal(lazy[rows], own[rows])
 
 
 # Fits

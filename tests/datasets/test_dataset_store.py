@@ -175,7 +175,7 @@ def test_pickles_are_not_loaded(tmp_path):
 
 @pytest.fixture
 def graph():
-    return build_knn_graph(np.random.default_rng(0).normal(size=(50, 3)), 5)
+    return build_knn_graph(np.random.default_rng(0).normal(size=(50, 3)), 5), {"n_neighbors": 5}
 
 
 def test_round_trip_of_a_graph(graph, tmp_path):

@@ -6,10 +6,9 @@ import pytest
 from scipy.spatial.distance import cdist
 from scipy.special import logsumexp, softmax
 
-from fairclust.kernels.assignment import Potentials
 from fairclust.kernels.fast import FAST, log, quotient
 from fairclust.kernels.points import NearestPoints, TiledPoints
-from fairclust.kernels.tiles import TILE, make_layout, pack_points
+from fairclust.kernels.tiles import TILE
 from toys import with_one_thread_and_several
 
 SIZES = [1, 2, TILE - 1, TILE, TILE + 1, 3 * TILE + 17]
@@ -24,10 +23,8 @@ def twin(X, codes, centers, scale, offset, squared=True):
 
 
 def potentials(X, codes, n_groups, centers, dtype, squared=True):
-    layout = make_layout(codes, n_groups)
-    found = Potentials.empty(layout, n_groups, len(centers), dtype)
-    shift = X.mean(axis=0)
-    found.set_distances(pack_points(X, layout, shift, dtype), centers - shift, squared=squared)
+    found = TiledPoints.pack(X, codes, n_groups, len(centers), squared=squared, dtype=dtype)
+    found.measure(centers)
     return found
 
 

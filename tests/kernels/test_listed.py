@@ -77,7 +77,9 @@ def test_points_that_can_move_are_the_cheapest_of_each_cluster():
     some, table, centers, prices = points(10)
     labels = some.priced(prices)[0]
     a = ((some.X[:, None] - centers) ** 2).sum(axis=2)
-    for j, rows, excess, clusters in some.movable(prices, labels, np.full(J, 3)):
+    near, groups, *of_near = some.movable(prices, labels, np.full(J, 3))
+    for j in range(J):
+        rows, excess, clusters = (part[groups == j] for part in (near, *of_near))
         chosen = a[rows[:, None], clusters]
         np.testing.assert_allclose(excess - excess[:, :1], chosen - chosen[:, :1], atol=1e-9)
         tiles = np.flatnonzero(table.layout.group == j)

@@ -45,12 +45,11 @@ def test_attributes_say_how_exact_the_coordinates_are():
     record = model.history_[0]
     assert record["objective"] > 0
     assert record["clustering"] == pytest.approx(model.eigenvalues_.sum())
-    assert 0 < record["embedding_seconds"] <= record["seconds"]
 
 
 def test_plain_spectral_clustering_agrees_with_scikit_learn(grouped_blobs):
     X, codes = grouped_blobs(n_samples=300)
-    W = build_knn_graph(X, 20)[0]
+    W = build_knn_graph(X, 20)
     ours = SpectralClustering(4, random_state=0).fit_predict(X, sensitive_features=codes)
     theirs = Theirs(4, affinity="precomputed", random_state=0).fit_predict(W.toarray())
     assert adjusted_rand_score(ours, theirs) > 0.99
@@ -61,7 +60,7 @@ def test_plain_spectral_clustering_agrees_with_scikit_learn(grouped_blobs):
 def test_points_sparse_and_dense_affinities_agree(cls, affinity, grouped_blobs):
     X, codes = grouped_blobs(n_samples=300, n_groups=3)
     X = 5 * X  # for the unit matters to one of the affinities
-    W = build_knn_graph(X, 20)[0].toarray() if affinity == "nearest_neighbors" else max_scaled_affinity(X)
+    W = build_knn_graph(X, 20).toarray() if affinity == "nearest_neighbors" else max_scaled_affinity(X)
     wanted = cls(4, affinity=affinity, random_state=0).fit(X, sensitive_features=codes)
     for data in (W, sp.csr_array(W), sp.coo_matrix(W)):
         model = cls(4, affinity="precomputed", random_state=0).fit(data, sensitive_features=codes)

@@ -25,7 +25,7 @@ def energy_terms(W, labels, codes, target, n_clusters):
 @pytest.mark.parametrize(("n_groups", "lam"), [(1, 0.5), (2, 5.0), (3, 0.5)])
 def test_mm_replays_the_papers_update(grouped_blobs, n_groups, lam):
     X, codes = grouped_blobs(n_samples=60, n_groups=n_groups, seed=n_groups)
-    W, _ = build_knn_graph(X, 12)
+    W = build_knn_graph(X, 12)
     # With random weights there are no ties.
     noise = np.random.default_rng(0).random(W.shape)
     W = sp.csr_array(W.multiply(0.5 + (noise + noise.T) / 2))
@@ -53,7 +53,7 @@ def test_mm_replays_the_papers_update(grouped_blobs, n_groups, lam):
 @pytest.mark.parametrize("init", ["k-means++", "best"])
 def test_accelerated_energy_never_rises_and_is_what_the_metrics_say(grouped_blobs, n_groups, lam, init):
     X, codes = grouped_blobs(n_samples=700, n_groups=n_groups, seed=3)
-    W, info = build_knn_graph(X, 20)
+    W = build_knn_graph(X, 20)
     model = VariationalFairNCut(4, lam=lam, init=init, random_state=0).fit(X, sensitive_features=codes)
     energies = np.array([step["objective"] for step in model.history_])
     assert (np.diff(energies) <= 0).all()
@@ -65,7 +65,6 @@ def test_accelerated_energy_never_rises_and_is_what_the_metrics_say(grouped_blob
     tried = {"fair_spectral", "prices", "spectral"} if init == "best" else {init}
     assert set(model.start_objectives_) == tried
     assert energies[-1] == model.start_objectives_[model.start_] == min(model.start_objectives_.values())
-    assert model.graph_info_["n_edges"] == info["n_edges"]
 
 
 def test_accelerated_ends_lower_than_the_plain_iteration(grouped_blobs):
@@ -89,7 +88,7 @@ def test_the_pipeline_passes_the_points_beside_the_graph():
     X, codes, *_ = make_synthetic((150, 150, 50, 50), height=2.5, std=0.13)
     standardize(X)
     unit_rows(X)
-    W, _ = build_knn_graph(X)
+    W = build_knn_graph(X)
     params = {"affinity": "precomputed", "match_reference": True, "init": "k-means++", "lam": 10}
     found = []
     for seed in range(8):
@@ -150,7 +149,7 @@ def test_empty_clusters_of_the_start_are_filled(grouped_blobs):
 
 def test_plain_iteration_that_empties_a_cluster_keeps_the_step_before():
     # The plain iteration loses one of three clusters in this tight blob.
-    W, _ = build_knn_graph(np.random.default_rng(0).normal(size=(24, 2)), 24)
+    W = build_knn_graph(np.random.default_rng(0).normal(size=(24, 2)), 24)
     model = VariationalFairNCut(
         3, lam=0, affinity="precomputed", match_reference=True, init=np.r_[np.zeros(22, int), 1, 2]
     )
@@ -158,7 +157,6 @@ def test_plain_iteration_that_empties_a_cluster_keeps_the_step_before():
         model.fit(W, sensitive_features=np.arange(24) % 2)
     assert not model.converged_
     assert set(model.labels_) == {0, 1, 2}
-    assert model.history_[-1]["n_nonempty"] < 3
 
 
 @given(case=odd_affinities(), lam=st.sampled_from([0.0, 0.1, 10.0, 1e4]), match_reference=st.booleans())

@@ -22,7 +22,7 @@ def blob_graph(n=510, n_groups=3, seed=2):
     X = np.concatenate([rng.normal(m, 1, (n // 3, 2)) for m in (0, 3, 6)])
     groups = rng.choice(n_groups, p=rng.dirichlet(np.full(n_groups, 5.0)), size=len(X))
     groups[: 2 * n_groups] = np.repeat(np.arange(n_groups), 2)
-    return AffinityGraph.from_matrix(build_knn_graph(X, 12)[0]), groups
+    return AffinityGraph.from_matrix(build_knn_graph(X, 12)), groups
 
 
 def angle(A, B):
@@ -120,7 +120,7 @@ def test_an_embedding_says_whether_it_is_the_only_one(dense, fair):
 def test_graphs_in_pieces():
     # There are fewer fair combinations of the components than asked for. Lanczos finds the other coordinates.
     rng = np.random.default_rng(3)
-    blocks = [build_knn_graph(rng.normal(size=(n, 2)), 8)[0] for n in (160, 180, 170)]
+    blocks = [build_knn_graph(rng.normal(size=(n, 2)), 8) for n in (160, 180, 170)]
     graph, groups = AffinityGraph.from_matrix(sp.block_diag(blocks)), rng.integers(3, size=510)
     for laplacian in LAPLACIANS:
         projected = spectral_embedding(graph, 4, groups=groups, laplacian=laplacian)

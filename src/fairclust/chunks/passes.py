@@ -14,7 +14,7 @@ from numpy.typing import DTypeLike
 
 from fairclust.chunks.sources import Chunk, ChunkError
 from fairclust.group_encoding import Values, factored, positions
-from fairclust.kernels.assignment import cluster_sums
+from fairclust.kernels.assignment import add_moments
 from fairclust.kernels.listed import ListedPoints
 from fairclust.kernels.points import TiledPoints, TileRoom
 from fairclust.kernels.tiles import blocks
@@ -72,7 +72,8 @@ def hard_sums(chunk: Chunk, by: Map) -> tuple[Any, ...]:
 
     def sums(X: np.ndarray, points: AnyPoints) -> tuple[Any, ...]:
         labels, counts = _assign(points, by)
-        sizes, totals, cost = cluster_sums(X, labels, by.centers)
+        sizes, totals = np.zeros(len(by.centers), np.int64), np.zeros(by.centers.shape)
+        cost = add_moments(X, labels, by.centers, sizes, totals)
         return counts, cost, sizes, totals, _reach_of_lists(points), points.row_min_sum
 
     return total_of(sums(X, points) for _, X, points in _blocks(chunk, by))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import repeat
 from time import perf_counter
 from typing import Any
@@ -26,7 +26,6 @@ from fairclust.chunks.passes import (
 )
 from fairclust.chunks.sources import Chunk, slices_of
 from fairclust.chunks.survey import Survey
-from fairclust.kernels.assignment import of_groups
 from fairclust.kernels.listed import ListedPoints, many_short
 from fairclust.kernels.points import TiledPoints, worth_listing
 
@@ -51,10 +50,6 @@ class ChunkLabels:
     # The map's labels of rows near a boundary, and other labels of the rows that have moved.
     near: dict[int, int] = field(default_factory=dict)
     moved: dict[int, int] = field(default_factory=dict)
-
-    def copy(self) -> ChunkLabels:
-        """The same labels, whose rows can be moved without moving those of the others."""
-        return replace(self, moved=dict(self.moved))
 
     def __getitem__(self, rows: np.ndarray) -> np.ndarray:
         return np.array([self.moved.get(row, self.near[row]) for row in rows.tolist()], np.int32)
@@ -181,31 +176,23 @@ class ChunkedPoints:
         """Cluster sizes and sums of the points, from the pass that made the labels. Moved rows do not change them."""
         return labels.sizes, labels.sums
 
-    def movable(
-        self, prices: np.ndarray, labels: ChunkLabels, units: np.ndarray
-    ) -> Iterator[tuple[int, np.ndarray, np.ndarray, np.ndarray | None]]:
+    def movable(self, prices: np.ndarray, labels: ChunkLabels, units: np.ndarray) -> tuple[np.ndarray, ...]:
         """As `Potentials.movable`, but with a few more rows than are needed."""
-        if not units.any():
-            return
         by, sample = self.map_of(1.0, prices, precise=True), self.sample
         most = np.ceil(_MORE * units * sample.group_sizes / self.group_sizes).astype(int) + _SPARE_ROWS
-        reach = sample.reach_of(prices, sample.priced(prices)[0], np.where(units > 0, most, 0))
+        reach = sample.reach_of(prices, sample.priced(prices)[0], most)
         # A few rows too little would leave a few points off the bounds, so one pass is enough.
-        rows, groups, excess, *listed = close = self._close(by, reach)
+        parts: list[tuple[np.ndarray, ...]] = []
+        for span, blocks in zip(slices_of(self.chunks), self._run(close_to, by, reach), strict=True):
+            parts += [(rows + span.start, *more) for rows, *more in blocks]
+        rows, groups, excess, *listed = close = tuple(map(np.concatenate, zip(*parts, strict=True)))
         clusters = listed[0] if listed else np.broadcast_to(np.arange(self.n_clusters), excess.shape)
         reduced = excess + prices[groups[:, None], clusters]
         # Ties go to the cluster with the smallest number, as in `priced`.
         cheapest = reduced == reduced.min(axis=1, keepdims=True)
         nearest = np.where(cheapest, clusters, self.n_clusters).min(axis=1)
         labels.near.update(zip(rows.tolist(), nearest.tolist(), strict=True))
-        yield from of_groups(units, *close)
-
-    def _close(self, by: Map, reach: np.ndarray) -> list[np.ndarray]:
-        """The results of `close_to` for all chunks, with rows numbered over all chunks."""
-        parts: list[tuple[np.ndarray, ...]] = []
-        for span, blocks in zip(slices_of(self.chunks), self._run(close_to, by, reach), strict=True):
-            parts += [(rows + span.start, *more) for rows, *more in blocks]
-        return [np.concatenate(part) for part in zip(*parts, strict=True)]
+        return close
 
     def written(self, labels: ChunkLabels) -> Iterator[np.ndarray]:
         """Yield the final labels, moved rows included, chunk by chunk."""

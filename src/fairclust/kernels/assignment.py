@@ -9,10 +9,9 @@ thousands. Tables and sums over points are always float64.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numba import njit
@@ -281,13 +280,12 @@ def _take_cheaper(k, row, scale, off, n, best, arg):  # type: ignore[no-untyped-
 
 @njit(cache=True, nogil=True, fastmath={"contract", "nsz"})
 def _argmin(  # type: ignore[no-untyped-def]
-    lo, hi, a, points, centers, scale, offset, layout, labels, mass, potential, least, sums
+    lo, hi, a, points, centers, scale, offset, layout, labels, mass, potential, sums
 ):
-    """Labels, counts and costs of every tile in the precision of `scale` and `offset`, and the sum of the minima.
+    """Labels, counts and costs of every tile in the precision of `scale` and `offset`.
 
     If `a` is None, the potentials are the squared distances of `points` to `centers`, and `sums` gets the sums of the
-    points of each cluster. Numba compiles a version for each precision, with and without `a`, and with and without the
-    sums of minima, for `least=None`.
+    points of each cluster. Numba compiles a version for each precision, with and without `a`.
     """
     n_clusters = mass.shape[1]
     squares = np.empty(TILE, offset.dtype)
@@ -305,7 +303,7 @@ def _argmin(  # type: ignore[no-untyped-def]
         mass[t] = 0.0
         if sums is not None:
             sums[t] = 0.0
-        paid = reduced = 0.0
+        paid = 0.0
         for i in range(layout.count[t]):
             k = arg[i]
             labels[layout.order[layout.start[t] + i]] = k
@@ -316,15 +314,12 @@ def _argmin(  # type: ignore[no-untyped-def]
                 paid += best[i]
                 for f in range(points.shape[1]):
                     sums[t, k, f] += points[t, f, i]
-            if least is not None:
-                reduced += np.float64(best[i])
         potential[t] = paid
-        if least is not None:
-            least[t] = reduced
 
 
 @njit(cache=True, nogil=True)
-def _moments(X, labels, centers, sizes, sums):  # type: ignore[no-untyped-def]
+def add_moments(X, labels, centers, sizes, sums):  # type: ignore[no-untyped-def]
+    """Add up the points of each cluster; returns the sum of squared distances to the centres, 0 if these are None."""
     cost = 0.0
     for p in range(X.shape[0]):
         k = labels[p]
@@ -343,7 +338,8 @@ class Potentials:
     """Potentials of all points in tiles: `a` holds ``a[p, k] - min_k a[p, k]``, shape (n_tiles, n_clusters, TILE).
 
     These are at least zero, and their padding must be finite. `row_min`, shape (n_tiles, TILE), holds the minima, and
-    `row_min_sum` is their sum over all real points. `weights`, in tiles `weight`, are None unless `weigh` sets them.
+    `row_min_sum` is their sum over all real points. `weights`, shape (n_samples,), are positive and have mean 1. They
+    are None if every point counts once.
     """
 
     layout: TileLayout
@@ -351,38 +347,35 @@ class Potentials:
     a: np.ndarray
     row_min: np.ndarray
     row_min_sum: float = 0.0
-    weight: np.ndarray | None = None
     weights: np.ndarray | None = None
+    lists: ClassVar[Any] = None  # Points have no lists here, see `fairclust.solvers.points.Points`.
 
     @classmethod
-    def empty(cls, layout: TileLayout, n_groups: int, n_clusters: int, dtype: DTypeLike = np.float32) -> Self:
-        return cls(
-            layout,
-            n_groups,
-            zero_tiles(layout.n_tiles, n_clusters, dtype),
-            np.zeros((layout.n_tiles, TILE), dtype),
-        )
+    def empty(
+        cls,
+        layout: TileLayout,
+        n_groups: int,
+        n_clusters: int,
+        dtype: DTypeLike = np.float32,
+        weights: np.ndarray | None = None,
+    ) -> Self:
+        a = zero_tiles(layout.n_tiles, n_clusters, dtype)
+        return cls(layout, n_groups, a, np.zeros((layout.n_tiles, TILE), dtype), weights=weights)
 
-    def weigh(self, weights: np.ndarray) -> None:
-        """Count every point as many times as its weight, which is positive, says. The mean of the weights is 1."""
-        layout = self.layout
-        self.weights = weights
-        # These depend on the weights.
-        for known in ("group_sizes", "of_distinct_rows"):
-            self.__dict__.pop(known, None)
-        self.weight = np.zeros((layout.n_tiles, TILE), self.a.dtype)
-        self.weight[self._places] = weights[layout.order]
+    @cached_property
+    def weight(self) -> np.ndarray | None:
+        """The weights in tiles."""
+        if self.weights is None:
+            return None
+        weight = np.zeros_like(self.row_min)
+        weight[self._places] = self.weights[self.layout.order]
+        return weight
 
     @cached_property
     def _places(self) -> tuple[np.ndarray, np.ndarray]:
         """The tile of each point and its place in the tile, in the order of the layout."""
         tile = np.repeat(np.arange(self.layout.n_tiles), self.layout.count)
         return tile, np.arange(len(tile)) - self.layout.start[tile]
-
-    @property
-    def lists(self) -> Any:
-        """None, because points have no lists here, see `fairclust.solvers.points.Points`."""
-        return None
 
     @property
     def entries(self) -> int:
@@ -409,18 +402,6 @@ class Potentials:
         """Relative rounding error of sums of softmax rows. The errors of single terms partly cancel."""
         return 1e-14 if self.a.dtype == np.float64 else 1e-7
 
-    def set_distances(self, points: np.ndarray, centers: np.ndarray, *, squared: bool = True) -> None:
-        """Fill in the (squared) Euclidean distances of points, packed by `pack_points` in the dtype of `a`, to centres.
-
-        The shift of the points has been subtracted from the centres.
-        """
-        n_tiles = self.layout.n_tiles
-        total = np.empty(n_tiles)
-        centers = np.ascontiguousarray(centers, self.a.dtype)
-        out = self.layout, self.a, self.row_min, total
-        run_over_tiles(_distances, n_tiles, self.entries, points, centers, not squared, *out)
-        self.row_min_sum = float(total.sum()) if self.weights is None else self._weighed_minima()
-
     def set_costs(self, costs: np.ndarray) -> None:
         """Fill in potentials of any kind, shape (n_samples, n_clusters), in the order of the points.
 
@@ -442,7 +423,7 @@ class Potentials:
         return float(least @ self.weights[self.layout.order])  # type: ignore[index]
 
     def mean_excess(self) -> float:
-        """Mean of ``a[p, k] - min_k a[p, k]``, padding included."""
+        """Mean of ``a[p, k] - min_k a[p, k]``, padding included. It is needed if `mean_gap` is zero."""
         return float(self.a.mean(dtype=np.float64))
 
     def n_beyond(self, limit: float) -> int:
@@ -450,29 +431,24 @@ class Potentials:
         real = np.arange(TILE) < self.layout.count[:, None]
         return int((real & (self.row_min > limit)).sum())
 
-    def movable(
-        self, prices: np.ndarray, labels: np.ndarray, units: np.ndarray
-    ) -> Iterator[tuple[int, np.ndarray, np.ndarray, np.ndarray | None]]:
-        """Yield, group by group, the points among which the cheapest changes of labels are found.
+    def movable(self, prices: np.ndarray, labels: np.ndarray, units: np.ndarray) -> tuple[np.ndarray, ...]:
+        """The points among which the cheapest changes of labels are found, see `fairclust.solvers.points.Points`.
 
-        `units`, shape (n_groups,), bounds how many points of each group move from any one cluster to any other. Each
-        item is a group with positive `units`, its points as positions in `labels`, ``a[p, k] - min_k a[p, k]`` of
-        these, and the clusters of their columns, or None if these are all clusters.
+        They are positions in `labels`. `units` bounds how many of each group move from any one cluster to any other.
         """
-        return of_groups(units, *self.close(prices, labels, self.reach_of(prices, labels, units)))
+        return self.close(prices, labels, self.reach_of(prices, labels, units))
 
     def reach_of(self, prices: np.ndarray, labels: np.ndarray, most: np.ndarray) -> np.ndarray:
         """What `close` needs to find the `most` points of each group that change at the least cost.
 
         The shape is (n_groups, n_clusters, n_clusters), for each change from a cluster to another. Where there are
-        fewer points it is infinite, and minus infinity for groups of which no points are needed.
+        fewer points it is infinite.
         """
         K = self.n_clusters
         reach = np.full((self.n_groups, K, K), np.inf)
-        reach[most == 0] = -np.inf
         tile, slot = self._places
         label, of_group = labels[self.layout.order], self.layout.group[tile]
-        for j in np.flatnonzero(most):
+        for j in range(self.n_groups):
             begin, end = np.searchsorted(of_group, (j, j + 1))
             for k in range(K):
                 mine = begin + np.flatnonzero(label[begin:end] == k)
@@ -604,27 +580,22 @@ class Potentials:
         """
         base = offset.min(axis=1, keepdims=True)
         dtype = self.a.dtype
-        return self._assigned(dtype.type(scale), (offset - base).astype(dtype), None)
+        return self._assigned(dtype.type(scale), (offset - base).astype(dtype))
 
     def priced(self, prices: np.ndarray) -> tuple[np.ndarray, np.ndarray, float, float]:
         """As `hard` at scale 1, but in double precision, and also the dual function of the group prices.
 
         The dual function is the last value returned, ``sum_p min_k (a_pk + prices[group of p, k])``.
         """
-        least = np.empty(self.layout.n_tiles)
-        labels, counts, cost = self._assigned(1.0, prices, least)
-        if self.weights is not None:
-            return labels, counts, cost, cost + float((counts * prices).sum())
-        return labels, counts, cost, float(least.sum()) + self.row_min_sum
+        labels, counts, cost = self._assigned(1.0, prices)
+        return labels, counts, cost, cost + float((counts * prices).sum())
 
-    def _assigned(
-        self, scale: Any, offset: np.ndarray, least: np.ndarray | None
-    ) -> tuple[np.ndarray, np.ndarray, float]:
+    def _assigned(self, scale: Any, offset: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
         layout = self.layout
         labels = np.empty(len(layout.order), np.int32)
         mass = np.empty((layout.n_tiles, self.n_clusters))
         potential = np.empty(layout.n_tiles)
-        given, out = (self.a, None, None, scale, offset), (labels, mass, potential, least, None)
+        given, out = (self.a, None, None, scale, offset), (labels, mass, potential, None)
         run_over_tiles(_argmin, layout.n_tiles, self.entries, *given, layout, *out)
         if self.weights is not None:
             label, weights = labels[layout.order], self.weights[layout.order]
@@ -637,29 +608,8 @@ class Potentials:
         return labels, counts, float(potential.sum()) + self.row_min_sum
 
 
-def of_groups(
-    units: np.ndarray,
-    points: np.ndarray,
-    groups: np.ndarray,
-    excess: np.ndarray,
-    clusters: np.ndarray | None = None,
-) -> Iterator[tuple[int, np.ndarray, np.ndarray, np.ndarray | None]]:
-    """The points of each group with positive `units`, as `Potentials.movable` yields them."""
-    for j in np.flatnonzero(units):
-        members = groups == j
-        yield int(j), points[members], excess[members], None if clusters is None else clusters[members]
-
-
 def cluster_moments(X: np.ndarray, labels: np.ndarray, n_clusters: int) -> tuple[np.ndarray, np.ndarray]:
     """Cluster sizes, shape (n_clusters,), and float64 sums of the points, shape (n_clusters, n_features)."""
     sizes, sums = np.zeros(n_clusters, np.int64), np.zeros((n_clusters, X.shape[1]))
-    _moments(X, labels, None, sizes, sums)
+    add_moments(X, labels, None, sizes, sums)
     return sizes, sums
-
-
-def cluster_sums(
-    X: np.ndarray, labels: np.ndarray, centers: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, float]:
-    """As `cluster_moments`, and the sum of squared distances to the centres, in double precision."""
-    sizes, sums = np.zeros(len(centers), np.int64), np.zeros(centers.shape)
-    return sizes, sums, _moments(X, labels, centers, sizes, sums)

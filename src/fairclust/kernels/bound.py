@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numba import njit
 
 from fairclust.kernels.assignment import Potentials, _soft
+from fairclust.kernels.tiles import add_by_group
 
 # The published program keeps every s_pk at 1e-20 or above. Here the mass of a group in a cluster is at least this
 # fraction of the group's mass.
@@ -21,22 +22,14 @@ _TOL, _MAX_ITER = 1e-5, 10_000
 _SMALL_ENTRIES = 200_000
 
 
-class BoundSolution(NamedTuple):
-    """The result of the bound iteration."""
-
-    scale: float  # ``1 + t/L``
-    offset: np.ndarray  # (n_groups, n_clusters); B
-    mass: np.ndarray  # (n_groups, n_clusters); soft counts
-    clustering: float  # ``sum_pk s_pk a_pk``
-    n_iter: int
-    bound: float  # not finite if the iteration has diverged
-
-
-def bound_iteration(points: Any, *, lam: float, lipschitz: float, target: np.ndarray) -> BoundSolution:
-    """The paper's inner loop (equation 13) on the group-by-cluster table instead of N x K rows.
+def bound_iteration(
+    points: Any, *, lam: float, lipschitz: float, target: np.ndarray
+) -> tuple[int, np.ndarray, np.ndarray, float, float]:
+    """The paper's inner loop (equation 13) on the group-by-cluster table: t, B, soft counts, clustering term and bound.
 
     After t updates, with both terms divided by L as in the published program, ``log s_pk = -(1 + t/L) a_pk - B[g(p),
-    k]`` plus a constant, B being the sum of ``(lam/L) b``.
+    k]`` plus a constant, B being the sum of ``(lam/L) b``. The clustering term is ``sum_pk s_pk a_pk``. If the
+    iteration has diverged, the bound is not finite.
     """
     shape = len(target), points.n_clusters
     numbers = float(lam), float(lipschitz), _MAX_ITER, _TOL
@@ -50,7 +43,7 @@ def bound_iteration(points: Any, *, lam: float, lipschitz: float, target: np.nda
             mass, clustering, logsum = points.soft(1.0 + t / lipschitz, offset)
             if _update(t, mass, clustering, logsum, target, *numbers, offset, b, floor, before):
                 break
-    return BoundSolution(1.0 + t / lipschitz, offset, mass, clustering, t, before[0])
+    return t, offset, mass, clustering, before[0]
 
 
 @njit(cache=True, nogil=True)
@@ -113,9 +106,7 @@ def _small_loop(  # type: ignore[no-untyped-def]
         sums = per_tile, potential, logsums, products
         _soft(0, n_tiles, a, a.dtype.type(scale), shifted, layout, None, *sums)
         mass[:] = 0.0
-        for i in range(n_tiles):
-            for k in range(n_clusters):
-                mass[layout.group[i], k] += per_tile[i, k]
+        add_by_group(per_tile, layout.group, mass)
         clustering = potential.sum() + row_min_sum
         logsum = logsums.sum() - taken_out
         if _update(

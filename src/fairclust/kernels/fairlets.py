@@ -12,18 +12,10 @@ from numba import njit
 from numpy.typing import NDArray
 
 # Number of times that the box around the data is halved. The cells are numbered with as many bits, which are 16.
+# From the highest bit on, each bit says in which half a point lies at one level.
 DEPTH = 16
 # A swap must lower the cost by this fraction, so that rounding errors cannot make the search go round in a circle.
 _LEAST_GAIN = 1e-9
-
-
-def grid_cells(X: NDArray[Any], origin: NDArray[Any], side: float) -> NDArray[np.uint16]:
-    """Cell of every point in the finest grid of a quadtree: ``floor(2**DEPTH (x - origin) / side)``, as uint16.
-
-    No point may lie below `origin`, the corner of the box. From the highest bit on, each bit says in which half the
-    point lies at one level.
-    """
-    return np.clip((X - origin) / side * 2.0**DEPTH, 0.0, 2.0**DEPTH - 1).astype(np.uint16)
 
 
 @njit(cache=True, nogil=True)
@@ -121,7 +113,7 @@ def tree_fairlets(cells, is_blue, p, q):  # type: ignore[no-untyped-def]
 
     Every node, from the root down, takes the heavy points out of its children, which are then balanced, and cuts them
     into fairlets. The tree is not stored: it is traversed depth first with a stack, and a node is a slice of one array
-    of points. `cells` are those of `grid_cells`, and the two groups are (p, q)-balanced.
+    of points. `cells` are the points' places in the finest grid, uint16, and the two groups are (p, q)-balanced.
     """
     n = len(is_blue)
     fairlet = np.empty(n, np.int64)
@@ -205,19 +197,6 @@ def fairlet_medoids(X: NDArray[Any], members: NDArray[Any], ends: NDArray[Any]) 
 
 
 @njit(cache=True, nogil=True)
-def _two_nearest(distances, medoids, points, first, to_first, to_second):  # type: ignore[no-untyped-def]
-    """Find the nearest medoid of these points, as a position in `medoids`, and the distances to the nearest two."""
-    for p in points:
-        to_first[p] = to_second[p] = np.inf
-        for k in range(len(medoids)):
-            d = distances[medoids[k], p]
-            if d < to_first[p]:
-                first[p], to_first[p], to_second[p] = k, d, to_first[p]
-            elif d < to_second[p]:
-                to_second[p] = d
-
-
-@njit(cache=True, nogil=True)
 def swap_medoids(distances, medoids):  # type: ignore[no-untyped-def]
     """Improve at least two medoids, in place, until no swap with another point lowers the sum of distances.
 
@@ -225,12 +204,20 @@ def swap_medoids(distances, medoids):  # type: ignore[no-untyped-def]
     for which the cost falls most, if it falls. `distances` is the symmetric table of all points.
     """
     n, n_medoids = len(distances), len(medoids)
+    # The nearest medoid of each point, as a position in `medoids`, and the distances to the nearest two.
     first, to_first, to_second = np.empty(n, np.int64), np.empty(n), np.empty(n)
     stale = np.arange(n)
     candidate = since_swap = 0
     while since_swap < n:
         if len(stale):
-            _two_nearest(distances, medoids, stale, first, to_first, to_second)
+            for q in stale:
+                to_first[q] = to_second[q] = np.inf
+                for m in range(n_medoids):
+                    d = distances[medoids[m], q]
+                    if d < to_first[q]:
+                        first[q], to_first[q], to_second[q] = m, d, to_first[q]
+                    elif d < to_second[q]:
+                        to_second[q] = d
             removed = np.bincount(first, to_second - to_first, n_medoids)
             enough = -_LEAST_GAIN * to_first.sum()
             stale = stale[:0]

@@ -17,23 +17,15 @@ would run the first version in the caller, later processes would run the second 
 
 
 @intrinsic
-def _float_from_bits(typingctx, bits):  # type: ignore[no-untyped-def]
-    real, ir_real = (
-        (types.float32, ir.FloatType()) if bits.bitwidth == 32 else (types.float64, ir.DoubleType())
-    )
+def _reinterpreted(typingctx, x):  # type: ignore[no-untyped-def]
+    """The bits of a float64 as an integer, and those of an integer as a real number of as many bits."""
+    of_integer = types.float32 if x.bitwidth == 32 else types.float64
+    new = types.uint64 if x == types.float64 else of_integer
 
     def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
-        return builder.bitcast(args[0], ir_real)
+        return builder.bitcast(args[0], context.get_value_type(new))
 
-    return real(bits), codegen
-
-
-@intrinsic
-def _bits(typingctx, x):  # type: ignore[no-untyped-def]
-    def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
-        return builder.bitcast(args[0], ir.IntType(64))
-
-    return types.uint64(x), codegen
+    return new(x), codegen
 
 
 def _in_llvm(name, doc):  # type: ignore[no-untyped-def]
@@ -110,7 +102,7 @@ def _exp_overload(x):  # type: ignore[no-untyped-def]
             f = real(n)
             r = (x - f * ln2_hi) - f * ln2_lo
             y = (((((c7 * r + c6) * r + c5) * r + c4) * r + c3) * r + c2) * r * r + r + one
-            return y * _float_from_bits(integer((n + bias) << mantissa))  # type: ignore[call-arg]
+            return y * _reinterpreted(integer((n + bias) << mantissa))  # type: ignore[call-arg]
 
         return single
 
@@ -133,7 +125,7 @@ def _exp_overload(x):  # type: ignore[no-untyped-def]
         y = y * r + 1.0 / 6.0
         y = y * r + 0.5
         y = y * r * r + r + 1.0
-        return y * _float_from_bits(np.int64((n + 1023) << 52))  # type: ignore[call-arg]
+        return y * _reinterpreted(np.int64((n + 1023) << 52))  # type: ignore[call-arg]
 
     return double
 
@@ -149,8 +141,8 @@ def _log_overload(x):  # type: ignore[no-untyped-def]
     def double(x):  # type: ignore[no-untyped-def]
         # x = 2^n (1 + f) with 1 + f from sqrt(1/2) to sqrt(2). A float64 has its exponent in the bits from 52 on, so
         # the bits of x minus those of sqrt(1/2), shifted by 52, are n.
-        n = (_bits(x) - np.uint64(0x3FE6A09E667F3BCD)) >> np.uint64(52)  # type: ignore[call-arg]
-        f = _float_from_bits(_bits(x) - (n << np.uint64(52))) - 1.0
+        n = (_reinterpreted(x) - np.uint64(0x3FE6A09E667F3BCD)) >> np.uint64(52)  # type: ignore[call-arg]
+        f = _reinterpreted(_reinterpreted(x) - (n << np.uint64(52))) - 1.0
         # log(1 + f) = 2 atanh(s) = 2 (s + s^3 / 3 + s^5 / 5 + ...), with abs(s) <= 0.172
         s = quotient(f, 2.0 + f)
         z = s * s

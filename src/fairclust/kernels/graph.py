@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from time import perf_counter
 from typing import Any
 
 import numba
@@ -21,14 +20,13 @@ from fairclust.messages import count
 
 # With more features, trees are slower than computing all pairs: for 20,000 rows of 14 features, four times.
 _TREE_MAX_FEATURES = 8
-_RECALL_ROWS = 1000
 _FAR_APART = "the points lie so far apart that their distances are not finite: rescale X"
 
 
 def build_knn_graph(
     X: np.ndarray, n_neighbors: int = 20, *, random_state: Any = 0, exact_max_rows: int = 50_000
-) -> tuple[sp.csr_array, dict[str, Any]]:
-    """Symmetric nearest-neighbour graph ``W = (A + A') / 2`` in float32, and a mapping that says how it was built.
+) -> sp.csr_array:
+    """Symmetric nearest-neighbour graph ``W = (A + A') / 2`` in float32.
 
     ``A[p, q] = 1`` if q is among the `n_neighbors` points nearest to p (Ziko et al., AAAI 2021, Experiments). As in
     the published program, p itself counts as one of them but gets no edge. A number above n_samples gives the complete
@@ -40,7 +38,6 @@ def build_knn_graph(
             f"a graph needs n_neighbors >= 2 and two points, found n_neighbors={n_neighbors}, "
             f"n_samples={n_samples}"
         )
-    begin = perf_counter()
     n_neighbors = min(n_neighbors, n_samples)
     rng = check_random_state(random_state)
     # The distances of all pairs are computed from dot products, whose rounding errors are large far from the origin.
@@ -48,15 +45,11 @@ def build_knn_graph(
     # For infinite distances the k-d tree returns row numbers past the end, which would corrupt memory in a matrix.
     if not np.isfinite(np.einsum("pf,pf->p", 2 * points, 2 * points)).all():
         raise ValueError(_FAR_APART)
-    recall, recall_rows = 1.0, 0
-    # `recall` is the share of neighbours that are not farther than the farthest true neighbour, on random rows.
     if n_samples > exact_max_rows:
-        method = "nn_descent"
-        neighbors, recall, recall_rows = _nearest_by_descent(points, n_neighbors, rng)
+        neighbors = _nearest_by_descent(points, n_neighbors, rng)
     else:
         # Brute force takes 7 seconds for 50,000 rows of 25 features on two cores.
-        method = "kd_tree" if X.shape[1] <= _TREE_MAX_FEATURES else "brute"
-        neighbors = _nearest(points, points, n_neighbors)[1]
+        neighbors = _nearest(points, points, n_neighbors)
 
     # If a point has more duplicates than neighbours, it may not be among its own neighbours. The last neighbour is then
     # dropped instead.
@@ -70,29 +63,18 @@ def build_knn_graph(
     A = sp.csr_array((np.full(columns.size, 0.5, np.float32), columns, ends), shape=shape)
     W = (A + A.T).tocsr()
     W.sort_indices()
-    info = {
-        "method": method,
-        "n_neighbors": int(n_neighbors),
-        "recall": recall,
-        "recall_rows": recall_rows,
-        "n_edges": int(W.nnz // 2),
-        "seconds": perf_counter() - begin,
-    }
-    return W, info
+    return W
 
 
-def _nearest(points: np.ndarray, queries: np.ndarray, n_neighbors: int) -> tuple[np.ndarray, np.ndarray]:
-    """Exact distances and indices, each of shape (n_queries, n_neighbors), nearest first."""
+def _nearest(points: np.ndarray, queries: np.ndarray, n_neighbors: int) -> np.ndarray:
+    """Exact indices, shape (n_queries, n_neighbors), nearest first."""
     if points.shape[1] <= _TREE_MAX_FEATURES:
-        ranks = np.arange(1, n_neighbors + 1)
-        return cKDTree(points).query(queries, ranks, workers=numba.get_num_threads())
-    return NearestNeighbors(n_neighbors=n_neighbors, algorithm="brute").fit(points).kneighbors(queries)
+        return cKDTree(points).query(queries, n_neighbors, workers=numba.get_num_threads())[1]
+    return NearestNeighbors(n_neighbors=n_neighbors, algorithm="brute").fit(points).kneighbors(queries)[1]
 
 
-def _nearest_by_descent(
-    points: np.ndarray, n_neighbors: int, rng: np.random.RandomState
-) -> tuple[np.ndarray, float, int]:
-    """Approximate indices (Dong et al., WWW 2011), their recall, and the number of rows it was measured on."""
+def _nearest_by_descent(points: np.ndarray, n_neighbors: int, rng: np.random.RandomState) -> np.ndarray:
+    """Approximate indices (Dong et al., WWW 2011)."""
     # Imported only here, because the import takes seconds and most graphs are built without it.
     from pynndescent import NNDescent  # type: ignore[import-untyped]
 
@@ -104,12 +86,8 @@ def _nearest_by_descent(
     neighbors = index.neighbor_graph[0]
     short = neighbors.min(axis=1) < 0
     if short.any():
-        neighbors[short] = _nearest(points, points[short], n_neighbors)[1]
-    rows = rng.choice(len(points), min(_RECALL_ROWS, len(points)), replace=False)
-    # Distances are compared, so that a neighbour as near as the farthest true neighbour counts as found.
-    last = _nearest(points, points[rows], n_neighbors)[0][:, -1:]
-    lengths = np.linalg.norm(points[neighbors[rows]] - points[rows][:, None], axis=2)
-    return neighbors, float((lengths <= last * (1 + 1e-6)).mean()), len(rows)
+        neighbors[short] = _nearest(points, points[short], n_neighbors)
+    return neighbors
 
 
 def max_scaled_affinity(X: np.ndarray) -> np.ndarray:
@@ -161,10 +139,6 @@ def _cut_potentials(  # type: ignore[no-untyped-def]
             for k in range(n_clusters):
                 a[t, k, i] = link[k] - low
             row_min[t, i] = low
-        for i in range(layout.count[t], a.shape[2]):
-            row_min[t, i] = 0.0
-            for k in range(n_clusters):
-                a[t, k, i] = 0.0
 
 
 @dataclass(frozen=True)
@@ -184,8 +158,6 @@ class AffinityGraph:
         Symmetric means up to rounding, 1e-6 of the largest entry. A ValueError names the condition that is violated.
         """
         W = sp.csr_array(W)
-        if W.dtype not in (np.float32, np.float64):
-            W = W.astype(np.float64)
         if W.shape[0] != W.shape[1]:
             raise ValueError(f"the affinity must be a square matrix, found shape {W.shape}")
         if W.nnz and not (np.isfinite(W.data).all() and W.data.min() >= 0):

@@ -167,12 +167,12 @@ def _products_listed(shares, clusters, layout, products):  # type: ignore[no-unt
 
 
 @njit(cache=True, nogil=True)
-def _argmin_listed(lo, hi, values, clusters, prices, layout, labels, mass, cost, least):  # type: ignore[no-untyped-def]
+def _argmin_listed(lo, hi, values, clusters, prices, layout, labels, mass, cost):  # type: ignore[no-untyped-def]
     """Labels, counts and costs in double precision. Ties go to the cluster with the smallest number."""
     for t in range(lo, hi):
         off = prices[layout.group[t]]
         mass[t] = 0.0
-        paid = reduced = 0.0
+        paid = 0.0
         for p in range(layout.start[t], layout.start[t] + layout.count[t]):
             best, position = np.inf, 0
             for r in range(clusters.shape[1]):
@@ -182,9 +182,7 @@ def _argmin_listed(lo, hi, values, clusters, prices, layout, labels, mass, cost,
             labels[layout.order[p]] = clusters[p, position]
             mass[t, clusters[p, position]] += 1.0
             paid += np.float64(values[p, position])
-            reduced += best
         cost[t] = paid
-        least[t] = reduced
 
 
 @cache
@@ -355,10 +353,6 @@ class ListedPoints(Potentials):
         """Go on with lists that points of the same rows have made, for the same centres or others."""
         self._clusters[:], self._known, self._measured = kept, True, False
 
-    def mean_excess(self) -> float:
-        self._measure()
-        return super().mean_excess()
-
     def soft(self, scale: float, offset: np.ndarray) -> tuple[np.ndarray, float, float]:
         """As `Potentials.soft`, over the lists."""
         self._measure()
@@ -391,11 +385,12 @@ class ListedPoints(Potentials):
         self._list(prices)
         layout = self.layout
         labels, mass = np.empty(self.n_samples, np.int32), np.empty((layout.n_tiles, self.n_clusters))
-        cost, least = np.empty((2, layout.n_tiles))
-        map_of, out = (self.a, self._clusters, prices), (labels, mass, cost, least)
+        cost = np.empty(layout.n_tiles)
+        map_of, out = (self.a, self._clusters, prices), (labels, mass, cost)
         run_over_tiles(_argmin_listed, layout.n_tiles, self.entries, *map_of, layout, *out)
         counts = sum_by_group(mass, layout, self.n_groups)
-        results = counts, float(cost.sum()) + self._row_min_sum, float(least.sum()) + self._row_min_sum
+        paid = float(cost.sum()) + self._row_min_sum
+        results = counts, paid, paid + float((counts * prices).sum())
         self._priced = prices.tobytes(), (labels.copy(), *results)
         return labels, *results
 
@@ -428,16 +423,14 @@ class ListedPoints(Potentials):
     def reach_of(self, prices: np.ndarray, labels: np.ndarray, most: np.ndarray) -> np.ndarray:
         """What `close` needs to find about `most` points of each group that leave each cluster, and as many that enter.
 
-        The shape is (n_groups, 2, n_clusters). Where there are fewer points it is infinite, and minus infinity for
-        groups of which no points are needed.
+        The shape is (n_groups, 2, n_clusters). Where there are fewer points it is infinite.
         """
         group, label, entered = self._group, labels[self.layout.order], self._clusters[:, :_ENTERED]
         regret = self._regrets(prices, label)
-        out = np.full((self.n_groups, 2, self.n_clusters), -np.inf)
-        for j in np.flatnonzero(most):
+        out = np.full((self.n_groups, 2, self.n_clusters), np.inf)
+        for j in range(self.n_groups):
             mine = group == j
             one = regret[mine]
-            out[j] = np.inf
             _least_of_each(one.min(axis=1), label[mine], most[j], out[j, 0])
             _least_of_each(one[:, :_ENTERED].ravel(), entered[mine].ravel(), most[j], out[j, 1])
         return out

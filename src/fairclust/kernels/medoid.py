@@ -104,30 +104,28 @@ def _distances_from(XT: NDArray, y: NDArray, out: NDArray) -> float:
 
 
 @njit(cache=True, nogil=True)
-def _gradient(XT: NDArray, y: NDArray, distance: NDArray, inverse: NDArray, out: NDArray) -> None:
-    """Write a subgradient at y of the sum of distances. Points equal to y add nothing to it."""
-    d, n = XT.shape
-    for j in range(n):
-        inverse[j] = 1.0 / distance[j] if distance[j] > _SMALLEST else 0.0
-    for f in range(d):
-        total = 0.0
-        for j in range(n):
-            total += (y[f] - XT[f, j]) * inverse[j]
-        out[f] = total
-
-
-@njit(cache=True, nogil=True)
 def _raise_bounds(
     XT: NDArray,
     y: NDArray,
     total: float,
     distance: NDArray,
     gradient: NDArray,
-    linear: NDArray,
+    scratch: NDArray,
     lower: NDArray,
 ) -> None:
-    """Raise the lower bound on every point's sum to the bound that follows from the evaluation at y."""
+    """Raise the lower bound on every point's sum to the bound that follows from the evaluation at y.
+
+    Also writes the `gradient`, a subgradient at y of the sum of distances. Points equal to y add nothing to it.
+    """
     d, n = XT.shape
+    inverse = linear = scratch
+    for j in range(n):
+        inverse[j] = 1.0 / distance[j] if distance[j] > _SMALLEST else 0.0
+    for f in range(d):
+        pull = 0.0
+        for j in range(n):
+            pull += (y[f] - XT[f, j]) * inverse[j]
+        gradient[f] = pull
     linear[:] = total
     for f in range(d):
         slope, centre = gradient[f], y[f]
@@ -238,13 +236,11 @@ def _medoid(XT: NDArray, budget: int) -> tuple[int, float, float]:
     scratch = np.empty(n)
     gradient = np.empty(d)
     lower = np.zeros(n)
-    sums = np.full(n, np.inf)
-    done = np.zeros(n, dtype=np.bool_)
+    sums = np.full(n, np.inf)  # of the points that were evaluated
 
     z = _geometric_median(XT, distance, scratch)
     total_z = _distances_from(XT, z, distance)
     gradient_z = np.empty(d)
-    _gradient(XT, z, distance, scratch, gradient_z)
     order = np.argsort(distance, kind="mergesort")
     _raise_bounds(XT, z, total_z, distance, gradient_z, scratch, lower)
     size, radius, moment = _ring_moments(XT, z, distance, order)
@@ -264,7 +260,7 @@ def _medoid(XT: NDArray, budget: int) -> tuple[int, float, float]:
             t = reach[order[min(p + _BLOCK, n) - 1]] * (1.0 + 1e-12)
             weight = _curvature(size, radius, moment, t, matrix)
         # A point with the same sum as the best is not skipped, because its lower bound cannot exceed that sum.
-        if done[i] or lower[i] > best:
+        if sums[i] < np.inf or lower[i] > best:
             continue
         bound = _curved_bound(XT, i, z, total_z, gradient_z, weight, matrix)
         bound -= rounding * (total_z + (d + 2.0) * n * reach[i])
@@ -279,16 +275,14 @@ def _medoid(XT: NDArray, budget: int) -> tuple[int, float, float]:
         for j in range(n):
             # Copies of the point have the same sum and need no evaluation of their own.
             if distance[j] == 0.0:
-                done[j] = True
                 sums[j] = total
-        _gradient(XT, y, distance, scratch, gradient)
         _raise_bounds(XT, y, total, distance, gradient, scratch, lower)
 
     index = 0
-    while not done[index] or sums[index] > best * (1.0 + _TIE):
+    while sums[index] > best * (1.0 + _TIE):
         index += 1
     bound = best
     for j in range(n):
-        if not done[j] and lower[j] < bound:
+        if sums[j] == np.inf and lower[j] < bound:
             bound = lower[j]
     return index, best, bound

@@ -17,6 +17,7 @@ from fairclust.kernels.assignment import (
     _PRODUCT_BYTES,
     Potentials,
     _argmin,
+    _distances,
     cluster_moments,
 )
 from fairclust.kernels.tiles import (
@@ -96,20 +97,14 @@ class TiledPoints(Potentials):
         shift = X.mean(axis=0, dtype=np.float64) if shift is None else shift
         packed = pack_points(X, layout, shift, out=room.packed[tiles])
         table = room.a[tiles], room.row_min[tiles]
-        points = cls(layout, n_groups, *table, X=X, shift=shift, packed=packed, squared=squared)
-        if weights is not None:
-            points.weigh(weights)
-        return points
+        return cls(
+            layout, n_groups, *table, weights=weights, X=X, shift=shift, packed=packed, squared=squared
+        )
 
     def with_clusters(self, n_clusters: int) -> Self:
         """The same points for another number of clusters, with distances of their own."""
-        n_tiles = self.layout.n_tiles
-        other = replace(
-            self, a=zero_tiles(n_tiles, n_clusters, self.a.dtype), row_min=np.zeros_like(self.row_min)
-        )
-        if self.weights is not None:
-            other.weigh(self.weights)
-        return other
+        a = zero_tiles(self.layout.n_tiles, n_clusters, self.a.dtype)
+        return replace(self, a=a, row_min=np.zeros_like(self.row_min))
 
     @cached_property
     def of_distinct_rows(self) -> tuple[Self, float] | None:
@@ -142,7 +137,11 @@ class TiledPoints(Potentials):
 
     def measure(self, centers: np.ndarray) -> None:
         """Compute the distances to these centres, shape (n_clusters, n_features)."""
-        self.set_distances(self.packed, centers - self.shift, squared=self.squared)
+        layout, total = self.layout, np.empty(self.layout.n_tiles)
+        shifted = np.ascontiguousarray(centers - self.shift, self.a.dtype)
+        given, out = (self.packed, shifted, not self.squared), (self.a, self.row_min, total)
+        run_over_tiles(_distances, layout.n_tiles, self.entries, *given, layout, *out)
+        self.row_min_sum = float(total.sum()) if self.weights is None else self._weighed_minima()
 
     def sums(self, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Cluster sizes, shape (n_clusters,), and sums of the points, shape (n_clusters, n_features)."""
@@ -177,12 +176,10 @@ class NearestPoints:
         sums, of_tiles = np.zeros(shifted.shape), np.empty((min(most, layout.n_tiles), *shifted.shape))
         for tiles in blocks(layout.n_tiles, most):
             part = layout.part(tiles)
-            given, out = (
-                (None, points.packed[tiles], shifted, None, nothing),
-                (counts[tiles], cost[tiles], None),
-            )
+            given = None, points.packed[tiles], shifted, None, nothing
+            out = labels, counts[tiles], cost[tiles], of_tiles
             entries = part.n_tiles * self.n_clusters * TILE
-            run_over_tiles(_argmin, part.n_tiles, entries, *given, part, labels, *out, of_tiles)
+            run_over_tiles(_argmin, part.n_tiles, entries, *given, part, *out)
             sums += of_tiles[: part.n_tiles].sum(axis=0)
         self._labels, self._cost = labels, float(cost.sum())
         self._counts = sum_by_group(counts, layout, self.n_groups)

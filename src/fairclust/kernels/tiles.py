@@ -49,23 +49,16 @@ class TileLayout(NamedTuple):
         return TileLayout(self.order, self.group[tiles], self.start[tiles], self.count[tiles])
 
 
-@numba.njit(cache=True, nogil=True)
-def _sort_by_group(groups, place, order):  # type: ignore[no-untyped-def]
-    """Fill in the points in the order of their groups, stable; `place` holds where each group begins."""
-    for p in range(len(groups)):
-        order[place[groups[p]]] = p
-        place[groups[p]] += 1
-
-
 def make_layout(groups: np.ndarray, n_groups: int) -> TileLayout:
     """Sort points by their group code and cut each group, which may be empty, into tiles."""
     sizes = np.bincount(groups, minlength=n_groups)
     n_tiles = -(-sizes // TILE)
     group = np.repeat(np.arange(n_groups), n_tiles)
-    place, order = np.cumsum(sizes) - sizes, np.empty(len(groups), np.int64)
+    place = np.cumsum(sizes) - sizes
     done = TILE * (np.arange(len(group)) - (np.cumsum(n_tiles) - n_tiles)[group])
     start, count = place[group] + done, np.minimum(TILE, sizes[group] - done)
-    _sort_by_group(groups, place, order)
+    # For codes of one or two bytes this is a radix sort, which takes linear time.
+    order = np.argsort(groups.astype(np.min_scalar_type(n_groups)), kind="stable")
     return TileLayout(order, group, start, count)
 
 

@@ -13,7 +13,6 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 
 from fairclust.base import COUNT, NON_NEGATIVE, Diverged, FairClusterer, NotSupported, record
-from fairclust.group_encoding import neutral_order
 from fairclust.kernels.tiles import blocks
 from fairclust.metrics.centers import nearest_centers
 from fairclust.solvers.lloyd import Lloyd
@@ -145,8 +144,9 @@ class FairAlignmentKMeans(FairClusterer):
         # Rows that are mapped from a file, or that all have the same length, have not been centred before.
         shift = X.mean(axis=0, dtype=float)
         Z = X - shift
-        # The rows of a block are drawn from one group after the other, and the result must not depend on names.
-        order = neutral_order(Z, codes)
+        # The rows of a block are drawn from one group after the other, and the result must not depend on names. The
+        # smaller group comes first, and of two groups of one size the one with the smaller squares.
+        order = np.lexsort((np.bincount(codes, (Z**2).sum(axis=1)), np.bincount(codes)))
         rows = [np.flatnonzero(codes == j) for j in order]
         pi = np.array([len(r) for r in rows]) / len(X)
         centers = start.cluster_centers_ - shift

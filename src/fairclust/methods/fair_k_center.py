@@ -14,8 +14,8 @@ from sklearn.utils import check_random_state
 
 from fairclust.base import FairClusterer, record
 from fairclust.kernels.tiles import distinct_rows
-from fairclust.methods.programs.fair_lp import bound_violation
 from fairclust.metrics import contingency
+from fairclust.solvers.criteria import share_bounds
 from fairclust.solvers.programs import Program, sums
 
 
@@ -82,7 +82,7 @@ class FairKCenter(FairClusterer):
         lower, upper = shares * (1 - self.tolerance), shares / (1 - self.tolerance)
         self.labels_, self.radius_ = least_radius_assignment(distances, codes, lower=lower, upper=upper)
         table = contingency(self.labels_, codes, self.n_clusters)
-        self.violation_ = float(bound_violation(table, table.sum(axis=0), lower, upper).max())
+        self.violation_ = float(share_bounds(lower, upper).excess(table).max())
         self.n_iter_ = 1
         self.history_ = [record(1, begin, self.radius_, self.radius_, self.violation_)]
         if n_empty := self.n_clusters - len(np.unique(self.labels_)):

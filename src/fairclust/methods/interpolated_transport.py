@@ -110,7 +110,8 @@ class InterpolatedTransportClustering(FairClusterer):
             # All steps start from picks with the same random numbers.
             start = initial_centers(rows, self.n_clusters, "k-means++", np.random.RandomState(seed))
             memberships, centers, cost = fuzzy_c_means(rows, start, self.fuzziness, self.max_iter)
-            violation = soft_violation(memberships, codes)
+            means = np.stack([memberships[codes == j].mean(axis=0) for j in np.unique(codes)])
+            violation = float(np.ptp(means, axis=0).max())
             self.history_.append(record(step, begin, cost, cost, violation, step_size=float(t)))
             begin = perf_counter()
             if violation < best:
@@ -186,9 +187,3 @@ def fuzzy_c_means(
         if change <= _FUZZY_TOL:
             break
     return memberships, centers, float((weights * cdist(X, centers, "sqeuclidean")).sum())
-
-
-def soft_violation(memberships: np.ndarray, codes: np.ndarray) -> float:
-    """The largest difference of the mean memberships of two groups in a cluster."""
-    means = np.stack([memberships[codes == j].mean(axis=0) for j in np.unique(codes)])
-    return float(np.ptp(means, axis=0).max())

@@ -123,14 +123,10 @@ class KMeans(PrototypeClusterer):
         ndarray of shape (n_samples,)
         """
         X = self._new_rows(X)
-        rows = self._frame.into(X)
-        # scikit-learn needs rows and centres of one type.
-        return _nearest(self._centers).predict(rows.astype(self._centers.dtype, copy=False))
-
-
-def _nearest(centers: np.ndarray) -> Lloyd:
-    """scikit-learn's model with these centres. It predicts only after a fit, which would round the centres."""
-    model = Lloyd(len(centers), init=centers, n_init=1, max_iter=1)
-    with warnings.catch_warnings(action="ignore"):
-        model.fit(centers).cluster_centers_ = centers
-    return model
+        rows, centers = self._frame.into(X), self._centers
+        # scikit-learn's model predicts only after a fit, which would round the centres.
+        model = Lloyd(len(centers), init=centers, n_init=1, max_iter=1)
+        with warnings.catch_warnings(action="ignore"):
+            model.fit(centers).cluster_centers_ = centers
+        # It needs rows and centres of one type.
+        return model.predict(rows.astype(centers.dtype, copy=False))

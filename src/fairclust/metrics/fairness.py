@@ -103,7 +103,7 @@ def delta(labels: ArrayLike, *, sensitive_features: ArrayLike | None = None) -> 
     is the reciprocal of the number of unordered pairs. Here each unordered pair counts once, because otherwise M = 2
     would not give eq. (6), and the value could exceed 1.
     """
-    return float(_pair_means(_spread(_table(labels, sensitive_features))).max())
+    return float(_pair_means(_table(labels, sensitive_features)).max())
 
 
 @metric("Delta (mean)", (0.0, 1.0), "lower", "Park et al. (FMC), values of Tables 5 to 7")
@@ -113,7 +113,7 @@ def delta_mean(labels: ArrayLike, *, sensitive_features: ArrayLike | None = None
     The text of the paper defines `delta`, the maximum over the clusters, which is at least as large. Empty clusters
     count with 0.
     """
-    return float(_pair_means(_spread(_table(labels, sensitive_features))).mean())
+    return float(_pair_means(_table(labels, sensitive_features)).mean())
 
 
 @metric("Largest share deviation", (0.0, 1.0), "lower", "ours")
@@ -216,13 +216,9 @@ def _cluster_balances(counts: NDArray[np.float64]) -> NDArray[np.float64]:
     return counts.min(axis=0) / np.where(largest > 0, largest, 1.0)
 
 
-def _spread(counts: NDArray[np.float64]) -> NDArray[np.float64]:
-    """n_jk / N_j: the share of group j's points that lies in cluster k."""
-    return counts / counts.sum(axis=1, keepdims=True)
-
-
-def _pair_means(spread: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Mean over the unordered pairs of rows of their absolute difference, for every column."""
+def _pair_means(counts: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Mean over the unordered pairs of groups of abs(n_jk / N_j - n_j'k / N_j'), for every cluster."""
+    spread = counts / counts.sum(axis=1, keepdims=True)
     J = spread.shape[0]
     if J < 2:
         return np.zeros(spread.shape[1])

@@ -81,8 +81,7 @@ def build_graph(data: Path, output: Path, *, n_neighbors: int) -> None:
     # Imported here, because importing scikit-learn takes seconds and preparing data sets does not need it.
     from fairclust.kernels.graph import build_knn_graph
 
-    W, info = build_knn_graph(prepared.X, n_neighbors)
-    save_graph(output, W, info)
+    save_graph(output, build_knn_graph(prepared.X, n_neighbors), {"n_neighbors": n_neighbors})
 
 
 def read_record(folder: Path) -> dict[str, Any]:

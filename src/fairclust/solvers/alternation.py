@@ -104,7 +104,7 @@ def alternate(
             verdict = "at rest"
             break
         before, last, prototypes = last, now, new
-        more = {"inner_iter": now.n_passes, "n_nonempty": now.counts.shape[1] - now.n_empty, **now.more}
+        more = {"inner_iter": now.n_passes, **now.more}
         history.append(record(step, begin, now.objective, now.clustering, now.fairness, **more))
         if verbose:
             print(f"step {step}: objective {now.objective:.6g}, fairness {now.fairness:.4g}", flush=True)

@@ -9,7 +9,6 @@ back to the points and read or change those of a few rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, Protocol
 
 import numpy as np
@@ -86,13 +85,11 @@ class Points(Protocol):
     def priced(self, prices: np.ndarray) -> tuple[Any, np.ndarray, float, float]:
         """As `hard` with scale 1, in double precision, followed by the sum of the least potentials plus prices."""
 
-    def movable(
-        self, prices: np.ndarray, labels: Any, units: np.ndarray
-    ) -> Iterator[tuple[int, np.ndarray, np.ndarray, np.ndarray | None]]:
-        """For each group j with ``units[j]`` > 0, of shape (J,), the points that cost least to move to other clusters.
+    def movable(self, prices: np.ndarray, labels: Any, units: np.ndarray) -> tuple[np.ndarray, ...]:
+        """The ``units[j]`` > 0 points of each group j that cost least to move to other clusters.
 
-        Yields j, the points, their potentials minus the least one, shape (n_points, m), and the m clusters of each
-        point, of the same shape; None if these are all K in order.
+        These are the points, their groups, and their potentials minus the least one, shape (n_points, m). The m
+        clusters of each point, of the same shape, follow unless they are all K in order.
         """
 
 

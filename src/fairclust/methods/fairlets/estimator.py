@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
@@ -12,7 +11,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from scipy.spatial.distance import cdist
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import StrOptions
 
@@ -109,11 +107,9 @@ class FairletClusterer(FairClusterer):
         begin = perf_counter()
         n_clusters = min(self.n_clusters, len(centers))
         if n_clusters < self.n_clusters:
-            warnings.warn(
+            self._complain(
                 f"the data have only {n_clusters} fairlets of balance {self.balance_[0]}/{self.balance_[1]}, "
-                f"and so only {n_clusters} of {self.n_clusters} clusters",
-                ConvergenceWarning,
-                stacklevel=3,
+                f"and so only {n_clusters} of {self.n_clusters} clusters"
             )
         self._center_rows: np.ndarray | None = None
         if medians:

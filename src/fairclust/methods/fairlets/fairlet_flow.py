@@ -8,7 +8,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial.distance import cdist
 
-from fairclust.base import Diverged, NotSupported
+from fairclust.base import NotSupported
 from fairclust.methods.fairlets.estimator import FairletClusterer
 
 # The table of the flow has about as many entries as the square of the number of rows, and its time grows faster.
@@ -59,8 +59,6 @@ class FairletClustering(FairletClusterer):
         # stars.
         rows, columns = np.flatnonzero(codes == 0), np.flatnonzero(codes == 1)
         lengths = cdist(X[rows], X[columns], "sqeuclidean" if self.clustering == "kmeans" else "euclidean")
-        if not np.isfinite(lengths).all():
-            raise Diverged("the distances between the groups are not finite")
         n, m = lengths.shape
         if q == 1:
             i, j = linear_sum_assignment(lengths)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fairclust.kernels.fairlets import grid_cells, tree_fairlets
+from fairclust.kernels.fairlets import DEPTH, tree_fairlets
 from fairclust.methods.fairlets.estimator import FairletClusterer
 
 
@@ -49,5 +49,6 @@ class FairletTreeClustering(FairletClusterer):
         low = X.min(axis=0).astype(float)
         spread = float((X.max(axis=0) - low).max()) or 1.0
         # The box has twice the spread of the data, so that it contains them whatever the random shift is.
-        cells = grid_cells(X, low - spread * rng.uniform(size=X.shape[1]), 2 * spread)
+        places = (X - (low - spread * rng.uniform(size=X.shape[1]))) / (2 * spread) * 2.0**DEPTH
+        cells = np.clip(places, 0.0, 2.0**DEPTH - 1).astype(np.uint16)
         return tree_fairlets(cells, codes == 1, p, q)

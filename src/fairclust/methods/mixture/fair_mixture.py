@@ -25,7 +25,6 @@ from fairclust.methods.mixture.fit import (
     calibrated,
     fair_penalty,
     learn,
-    no_penalty,
     start_mixture,
 )
 from fairclust.methods.mixture.parameters import Family, Mixture
@@ -212,28 +211,23 @@ class FairMixture(FairClusterer):
             )
 
     def _learn(self, data: Data, rng: np.random.RandomState) -> None:
-        rows, tiles = data.rows, data.tiles
-        start = start_mixture(data, self.n_clusters, self.init, rng, reference=bool(self.match_reference))
+        rows, tiles, reference = data.rows, data.tiles, bool(self.match_reference)
+        start = start_mixture(data, self.n_clusters, self.init, rng, reference=reference)
+        objective = Objective(tiles, reference=reference)
+        if self.lam != 0:
+            objective.penalty = fair_penalty(
+                self.lam, self._members(), tiles.group_sizes, reference=reference
+            )
+        if self.solver == "mini-batch":
+            parts = divided(len(rows.X), self.sample_size or _BATCH, None if is_mapped(rows.X) else rng)
+            objective.batches = Batches(rows, parts, rng)
         watch = partial(self._watched, rows) if self.record_labels else None
         trace = Trace(watch, balance if self.match_reference == "best_balance" else None)
-        objective = self._objective(data, rng)
         self._mixture = learn(objective, start, trace, solver=self.solver, max_iter=self.max_iter)
         self._offset = np.zeros(self.n_clusters)
         if self.calibrate and rows.n_groups > 1 and self.n_clusters > 1:
             self._offset = calibrated(tiles, self._mixture)
         self.history_, self.converged_ = trace.history, trace.converged
-
-    def _objective(self, data: Data, rng: np.random.RandomState) -> Objective:
-        """The objective, which draws the batches if there are any."""
-        rows, tiles, reference = data.rows, data.tiles, bool(self.match_reference)
-        penalty, batches = no_penalty, None
-        if self.lam != 0:
-            penalty = fair_penalty(self.lam, self._members(), tiles.group_sizes, reference=reference)
-        if self.solver == "mini-batch":
-            in_file = is_mapped(rows.X)
-            parts = divided(len(rows.X), self.sample_size or _BATCH, None if in_file else rng)
-            batches = Batches(rows, parts, rng)
-        return Objective(tiles, penalty, reference=reference, batches=batches)
 
     def _watched(self, rows: Rows, mixture: Mixture) -> dict[str, float]:
         """The numbers that `record_labels` adds to a record."""

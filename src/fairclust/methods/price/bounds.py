@@ -159,7 +159,10 @@ def _of_column(
         most = float(_entry(bounds.mean_tolerance, name))
         if not most >= 0:
             raise ValueError(f"mean_tolerance must be at least 0, found {most}")
-        scores = _scores(column.values, sizes)
+        # Distances to the weighted mean in standard deviations; zeros if all values are equal.
+        mean = float(column.values @ sizes / sizes.sum())
+        deviation = float(np.sqrt((column.values - mean) ** 2 @ sizes / sizes.sum()))
+        scores = (column.values - mean) / (deviation or 1.0)
         return mean_bound(scores, most) if scores.any() else no_bound(len(sizes))
     balance, gap = _entry(bounds.min_balance, name), _entry(bounds.max_gap, name)
     tolerance, target = _entry(bounds.tolerance, name), bounds.target
@@ -187,13 +190,6 @@ def _of_column(
         if not several:
             raise
         raise type(error)(f"{name}: {error}") from None
-
-
-def _scores(values: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-    """Distances to the weighted mean in standard deviations; zeros if all values are equal."""
-    mean = float(values @ sizes / sizes.sum())
-    deviation = float(np.sqrt((values - mean) ** 2 @ sizes / sizes.sum()))
-    return (values - mean) / (deviation or 1.0)
 
 
 def _entry(bounds: Any, name: str) -> Any:

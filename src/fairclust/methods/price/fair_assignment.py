@@ -167,9 +167,8 @@ def fair_assignment(
     weights, unit = (None, 1.0) if sample_weight is None else check_weights(sample_weight, n_samples)
     dtype = np.float64 if n_samples * n_clusters <= _DOUBLE_ENTRIES else np.float32
     n_groups = len(sensitive.cells)
-    potentials = Potentials.empty(make_layout(sensitive.codes, n_groups), n_groups, n_clusters, dtype)
-    if weights is not None:
-        potentials.weigh(weights)
+    layout = make_layout(sensitive.codes, n_groups)
+    potentials = Potentials.empty(layout, n_groups, n_clusters, dtype, weights)
     potentials.set_costs(costs)
     # The largest entry is NaN if any entry is.
     if not np.isfinite(potentials.row_min_sum) or not np.isfinite(potentials.a.max()):

@@ -70,7 +70,7 @@ def round_prices(
         units = np.full(n_groups, points.n_samples)
     else:
         if points.weights is None:
-            table = whole_table(soft_table(solved), solved.prices / temperature_unit(points), criterion)
+            table = whole_table(solved.mass, solved.prices / temperature_unit(points), criterion)
         least = _NEARBY + int(criterion.excess(table).max())
         units = np.maximum(np.maximum(counts - table, 0).sum(axis=1).astype(int), least)
     near = _near(points, solved.prices, labels, units)
@@ -119,19 +119,14 @@ def cheapest(
     return best[1:]
 
 
-def soft_table(solved: Prices) -> np.ndarray:
-    """The table at the prices, scaled so that its rows sum to whole numbers, the sizes of the groups."""
-    totals = solved.mass.sum(axis=1, keepdims=True)
-    return solved.mass * (np.rint(totals) / totals)
-
-
 def whole_table(soft: np.ndarray, prices: np.ndarray, criterion: Criterion) -> np.ndarray:
-    """Round every cell up or down, so that the row sums stay the same and the column sums are rounded up or down too.
+    """Round every cell up or down, so that the rows sum to the sizes of the groups and the columns to rounded sums.
 
     This is a flow problem, so the vertices of its linear program are whole numbers. For exact shares, the cells are
     first set to the shares of whole cluster sizes. Rounding then changes each by less than a point.
     """
     totals = np.rint(soft.sum(axis=1))
+    soft = soft * (totals / soft.sum(axis=1))[:, None]
     sizes = np.floor(soft.sum(axis=0) + 1e-9)
     missing = int(totals.sum() - sizes.sum())
     sizes[np.argsort(sizes - soft.sum(axis=0), kind="stable")[:missing]] += 1
@@ -172,21 +167,18 @@ def _near(points: Points, prices: np.ndarray, labels: np.ndarray, units: np.ndar
     """The points of `Points.movable`, with the labels of `Points.priced`."""
     n_clusters = prices.shape[1]
     many = n_clusters >= _MANY_CLUSTERS
-    parts = []
-    for j, rows, costs, listed in points.movable(
-        prices, labels, np.minimum(units, _FEW_MOVED) if many else units
-    ):
-        clusters = listed
-        if clusters is None:
-            clusters = np.tile(np.arange(n_clusters, dtype=np.int32), (len(rows), 1))
-        if many and listed is None:
-            reduced = costs + prices[j]
-            # With equal costs, the cluster of the label must be among the cheapest.
-            np.put_along_axis(reduced, labels[rows].astype(np.int64)[:, None], -np.inf, axis=1)
-            clusters = np.argpartition(reduced, _FEW_ENTERED, axis=1)[:, :_FEW_ENTERED].astype(np.int32)
-            costs = np.take_along_axis(costs, clusters, axis=1)
-        parts.append((np.full(len(rows), j), rows, clusters, costs))
-    group, rows, clusters, costs = (np.concatenate(part) for part in zip(*parts, strict=True))
+    most = np.minimum(units, _FEW_MOVED) if many else units
+    rows, group, costs, *listed = points.movable(prices, labels, most)
+    if listed:
+        clusters = listed[0]
+    elif many:
+        reduced = costs + prices[group]
+        # With equal costs, the cluster of the label must be among the cheapest.
+        np.put_along_axis(reduced, labels[rows].astype(np.int64)[:, None], -np.inf, axis=1)
+        clusters = np.argpartition(reduced, _FEW_ENTERED, axis=1)[:, :_FEW_ENTERED].astype(np.int32)
+        costs = np.take_along_axis(costs, clusters, axis=1)
+    else:
+        clusters = np.tile(np.arange(n_clusters, dtype=np.int32), (len(rows), 1))
     weights = np.ones(len(rows)) if points.weights is None else points.weights[rows]
     return Near(group, rows, weights, clusters, costs, labels[rows].astype(np.int64))
 

@@ -11,7 +11,9 @@ from scipy.spatial.distance import cdist
 
 from fairclust.base import FairClusterer, record
 from fairclust.messages import count
-from fairclust.methods.programs.fair_lp import bound_violation, fair_assignment_lp, round_assignment
+from fairclust.methods.programs.fair_lp import fair_assignment_lp, round_assignment
+from fairclust.metrics import contingency
+from fairclust.solvers.criteria import share_bounds
 from fairclust.solvers.lloyd import Lloyd
 
 
@@ -91,14 +93,12 @@ class BeraFairKMeans(FairClusterer):
         self.cluster_centers_ = vanilla.cluster_centers_
         costs = cdist(X, self.cluster_centers_, "sqeuclidean")
         nearest = float(costs.min(axis=1).sum())
-        members = codes == np.arange(len(self.groups_))[:, None]
-        shares = members.sum(axis=1) / len(codes)
+        shares = np.bincount(codes) / len(codes)
         bounds = {"lower": shares * (1 - self.tolerance), "upper": shares / (1 - self.tolerance)}
+        excess = share_bounds(**bounds).excess
 
         def violation(labels: np.ndarray) -> float:
-            table = np.array([np.bincount(labels[inside], minlength=self.n_clusters) for inside in members])
-            sizes = np.bincount(labels, minlength=self.n_clusters)
-            return float(bound_violation(table, sizes, **bounds).max())
+            return float(excess(contingency(labels, codes, self.n_clusters)).max())
 
         self.history_ = [record(1, begin, nearest, nearest, violation(vanilla.labels_))]
         begin = perf_counter()

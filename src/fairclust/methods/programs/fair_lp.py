@@ -88,11 +88,6 @@ def round_assignment(shares: sparse.csr_array, cost: np.ndarray, codes: np.ndarr
     return labels
 
 
-def bound_violation(table: np.ndarray, sizes: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
-    """Number of points by which each group is above or below its bounds in each cluster; 0 within them."""
-    return np.maximum(0.0, np.maximum(np.outer(lower, sizes) - table, table - np.outer(upper, sizes)))
-
-
 def _excess(cost: np.ndarray) -> np.ndarray:
     """Costs minus the least cost of each row, scaled to a mean of one to suit HiGHS's fixed tolerances."""
     excess = cost - cost.min(axis=1, keepdims=True)

@@ -166,16 +166,10 @@ def assign_within_sizes(distances: np.ndarray, lower: np.ndarray, upper: np.ndar
     """Labels with the least sum of distances for which every cluster has between `lower` and `upper` points.
 
     Idle points that cost nothing fill every cluster to its upper bound, so that all sizes are fixed. The search starts
-    from the nearest clusters and moves points along cheapest paths. If no assignment is within the bounds, it is a
-    ValueError.
+    from the nearest clusters and moves points along cheapest paths.
     """
     n_samples, n_clusters = distances.shape
-    lower = np.asarray(lower, dtype=np.int64)
-    upper = np.minimum(np.asarray(upper, dtype=np.int64), n_samples)
-    if (lower < 0).any() or (lower > upper).any() or not lower.sum() <= n_samples <= upper.sum():
-        raise ValueError(
-            f"{n_samples} points cannot form clusters of sizes from {lower.tolist()} to {upper.tolist()}"
-        )
+    upper = np.minimum(upper, n_samples)
     nearest = distances.argmin(axis=1)
     sizes = np.bincount(nearest, minlength=n_clusters)
     if ((lower <= sizes) & (sizes <= upper)).all():

@@ -21,11 +21,6 @@ class GraphClusterer(FairClusterer):
 
     A method has the parameters `affinity`, `n_neighbors`, `random_state` and, if its affinity may be dense,
     `max_memory_mb`.
-
-    Attributes
-    ----------
-    graph_info_ : dict
-        How the nearest-neighbour graph was built; empty for other affinities.
     """
 
     affinity: str
@@ -78,7 +73,6 @@ class GraphClusterer(FairClusterer):
             points = check_array(points, dtype=[np.float64, np.float32], input_name="points")
             if len(points) != n_nodes:
                 raise ValueError(f"points has {len(points)} rows, expected one for each of {n_nodes} nodes")
-        self.graph_info_: dict[str, Any] = {}
         self._fit_graph(graph, points, codes, check_random_state(self.random_state))
         return self
 
@@ -89,14 +83,12 @@ class GraphClusterer(FairClusterer):
 
     def _fit(self, X: np.ndarray, codes: np.ndarray) -> None:
         rng = check_random_state(self.random_state)
-        self.graph_info_ = {}
         if self.affinity == "max_scaled":
             check_memory(len(X), 1, self.max_memory_mb, "affinity='max_scaled'", "use 'nearest_neighbors'")
             W = max_scaled_affinity(X)
             graph = AffinityGraph(W, W.sum(axis=1))
         else:
-            W, self.graph_info_ = build_knn_graph(X, self.n_neighbors, random_state=rng)
-            graph = AffinityGraph.from_matrix(W)
+            graph = AffinityGraph.from_matrix(build_knn_graph(X, self.n_neighbors, random_state=rng))
         self._fit_graph(graph, X, codes, rng)
 
     @abstractmethod

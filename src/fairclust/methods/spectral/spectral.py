@@ -48,8 +48,7 @@ class SpectralClustering(GraphClusterer):
         Number of steps of the best start of k-means.
     history_ : list of dict
         One record: `objective` (k-means cost in the embedding), `clustering` (sum of the eigenvalues, the
-        relaxed cut), `fairness` (`constraint_`), `seconds`, and the part of them spent on the embedding,
-        `embedding_seconds`.
+        relaxed cut), `fairness` (`constraint_`), `seconds`.
     embedding_ : ndarray of shape (n_samples, n_components)
         `n_components` is mostly `n_clusters`. It can be larger for graphs with several connected components.
     eigenvalues_ : ndarray of shape (n_components,)
@@ -93,7 +92,6 @@ class SpectralClustering(GraphClusterer):
     ) -> None:
         begin = perf_counter()
         embedding = self._embed(graph, codes)
-        middle = perf_counter()
         if not embedding.unique:
             self._complain(NOT_UNIQUE)
         rows = embedding.coordinates
@@ -105,7 +103,4 @@ class SpectralClustering(GraphClusterer):
         self.constraint_ = embedding.constraint
         self.n_iter_ = int(model.n_iter_)
         cut = float(embedding.eigenvalues.sum())
-        spent = {"embedding_seconds": middle - begin}
-        self.history_ = [
-            record(self.n_iter_, begin, float(model.inertia_), cut, embedding.constraint, **spent)
-        ]
+        self.history_ = [record(self.n_iter_, begin, float(model.inertia_), cut, embedding.constraint)]

@@ -275,22 +275,15 @@ def bound_step(
         offset[:, 1:] = _FORBIDDEN
         labels, counts, cost = points.hard(1.0, offset)
         return Step(labels, counts, 1.0, offset, np.nan, cost, np.nan, 0, more={"n_vanished": n_vanished})
-    solution = bound_iteration(points, lam=lam, lipschitz=lipschitz, target=target)
-    if not np.isfinite(solution.bound):
-        raise Diverged(f"the bound is {solution.bound} after {solution.n_iter} inner updates (lam={lam:g})")
-    fairness = fairness_term(solution.mass, target)
-    labels, counts, _ = points.hard(solution.scale, solution.offset)
-    energy = solution.clustering + lam * fairness
-    return Step(
-        labels,
-        counts,
-        solution.scale,
-        solution.offset,
-        energy,
-        solution.clustering,
-        fairness,
-        solution.n_iter,
+    n_iter, offset, mass, clustering, bound = bound_iteration(
+        points, lam=lam, lipschitz=lipschitz, target=target
     )
+    if not np.isfinite(bound):
+        raise Diverged(f"the bound is {bound} after {n_iter} inner updates (lam={lam:g})")
+    fairness, scale = fairness_term(mass, target), 1.0 + n_iter / lipschitz
+    labels, counts, _ = points.hard(scale, offset)
+    energy = clustering + lam * fairness
+    return Step(labels, counts, scale, offset, energy, clustering, fairness, n_iter)
 
 
 def newton_step(

@@ -129,7 +129,6 @@ class VariationalFairKMeans(PrototypeClusterer):
         lam = frame.whole_cost(len(X), power) if self.lam is None else self.lam / frame.unit**power
         start = Prototypes(initial_centers(X, self.n_clusters, self._framed_init(), rng))
         self._fit_from(self._points(X, codes), start, codes, lam, rng=rng)
-        self._complain_of_moving()
 
     def _fit_from(
         self,
@@ -172,7 +171,7 @@ class VariationalFairKMeans(PrototypeClusterer):
                 break
             prototypes = Prototypes(initial_centers(points.X, self.n_clusters, "k-means++", rng))
             prices = None
-        self.converged_, self._n_empty = run.verdict == "at rest", run.last.n_empty
+        self.converged_ = run.verdict == "at rest"
         self.labels_ = run.last.labels
         self._keep(points, run.prototypes, run.last.offset, run.last.scale)
         if self._sensitive is not None:
@@ -180,6 +179,8 @@ class VariationalFairKMeans(PrototypeClusterer):
             self._column_prices = [
                 lam * penalty_slope(members @ counts, shares) for members, shares in self._target
             ]
+        if run.last.n_empty or not self.converged_:
+            self._complain_of_moving(run.last.n_empty)
 
     def _set_target(self, codes: np.ndarray) -> None:
         """Set the target shares of the groups, or for several columns those of the values of each column."""
@@ -212,7 +213,6 @@ class VariationalFairKMeans(PrototypeClusterer):
             self.target_ = self._target = known.sizes / known.n_rows
         prototypes, prices, lam = self._start_on_samples(rows)
         self._fit_from(rows.points, prototypes, known.codes, lam, prices=prices)
-        self._complain_of_moving()
 
     def _start_on_samples(self, rows: ChunkedRows) -> tuple[Prototypes, np.ndarray, float]:
         """Centres and prices from fits on samples, and the weight for all rows; the samples decide the default one."""
@@ -233,16 +233,14 @@ class VariationalFairKMeans(PrototypeClusterer):
         means = mean_centers(points, labels, old)
         return means if self.match_reference or self.lam_ == 0 else overshot(means, old)
 
-    def _complain_of_moving(self) -> None:
-        if not (self._n_empty or not self.converged_):
-            return
+    def _complain_of_moving(self, n_empty: int) -> None:
         state = "at rest" if self.converged_ else "still moving"
         advice = "raise max_iter or tol" if not self.converged_ else "take fewer clusters or a smaller lam"
         if n_vanished := self.history_[-1].get("n_vanished"):
             state = f"undefined, because exp(-distance) is zero for {n_vanished} rows at all centres"
             advice = "scale the rows to unit length, or leave match_reference out"
         self._complain(
-            f"stopped after {count(self.n_iter_, 'outer step')} with {self.n_clusters - self._n_empty} of "
+            f"stopped after {count(self.n_iter_, 'outer step')} with {self.n_clusters - n_empty} of "
             f"{self.n_clusters} clusters non-empty and the energy {state} ({count(self.n_restarts_, 'restart')}): "
             f"{advice}"
         )

@@ -90,8 +90,7 @@ class VariationalFairNCut(GraphClusterer):
     ----------
     history_ : list of dict
         One record for each outer step of the start that was kept: `objective`, `clustering` (the Ncut of the hard
-        labels), `fairness`
-        (cross-entropy of equation 4 for the hard labels, with a pseudo-count), `inner_iter`, `n_nonempty`,
+        labels), `fairness` (cross-entropy of equation 4 for the hard labels, with a pseudo-count), `inner_iter`,
         `seconds`.
     start_ : str
         The start that was kept; "labels" for an array.
@@ -171,15 +170,12 @@ class VariationalFairNCut(GraphClusterer):
             graph.set_potentials(potentials, run.labels)
             solution = bound_step(potentials, None, lam=self.lam, lipschitz=_LIPSCHITZ, target=self.target_)
             old, terms = run.objective, self._terms(graph, potentials, solution.labels, solution.counts)
-            new, n_nonempty = terms[0], self.n_clusters - solution.n_empty
-            run.history.append(
-                record(step, begin, *terms, inner_iter=solution.n_passes, n_nonempty=n_nonempty)
-            )
+            run.history.append(record(step, begin, *terms, inner_iter=solution.n_passes))
             if solution.n_empty:
                 break
-            run.labels, run.objective = solution.labels, new
+            run.labels, run.objective = solution.labels, terms[0]
             # The published program counts steps from 0 and requires a number above 1.
-            if step > 2 and abs(new - old) <= self.tol * abs(old):
+            if step > 2 and abs(run.objective - old) <= self.tol * abs(old):
                 run.converged = True
                 break
 
@@ -190,8 +186,8 @@ class VariationalFairNCut(GraphClusterer):
             begin = perf_counter()
             old = run.objective
             n_passes = self._lower(graph, potentials, run)
-            more = {"inner_iter": n_passes, "n_nonempty": self.n_clusters}
-            run.history.append(record(step, begin, run.objective, run.cut, run.fairness, **more))
+            terms = run.objective, run.cut, run.fairness
+            run.history.append(record(step, begin, *terms, inner_iter=n_passes))
             fall = old - run.objective
             if fall == 0 or fall <= self.tol * (run.objective - constant):
                 run.converged = True
