@@ -55,9 +55,10 @@ _LEAST_LEVEL = 0.5
 _DAMPING, _MOST_DAMPING = 1e-6, 1e30
 # The part of the damping that keeps steps short while the bounds are violated.
 _SHORTEN = 1e4
-# For criteria on several columns or with more multipliers than the last number, whose warm starts overshoot more often:
-# the damping at a warm start, its factor after a step that is rejected, and its divisor after one that is accepted.
-_MANY_DAMPING, _LARGE_UNKNOWNS = (1e-2, 10, 3), 400
+# For criteria on several columns or with more multipliers than `_LARGE_UNKNOWNS`, whose warm starts overshoot more often:
+# the damping at a warm start, its factor after a step that is rejected, and its divisor after one that is accepted. On
+# one column, the first damping is also at most `_CELL_DAMPING` divided by the number of points for each cell.
+_MANY_DAMPING, _LARGE_UNKNOWNS, _CELL_DAMPING = (1e-2, 10, 3), 400, 1e-3
 # The divisor of the damping after a step that is accepted, if the step before was rejected.
 _CAREFUL = 2
 # With lists of clusters, steps end when no multiplier changes by more than this part of the temperature.
@@ -144,6 +145,8 @@ def dual_prices(
         return Prices(np.zeros(shape), y, mass, cost, float(criterion.excess(mass).max()), 0.0, 1, True)
     many = criterion.combined or (criterion.shares is None and y.size > _LARGE_UNKNOWNS)
     first, grow, shrink = _MANY_DAMPING if many else (_DAMPING, 10, 10)
+    if many and not criterion.combined:
+        first = min(first, _CELL_DAMPING * criterion.n_counted * points.n_clusters / n_points)
     damping, n_passes, rejected = _DAMPING if start is None else first, 0, False
     for level in levels:
         temperature = level * unit
@@ -240,8 +243,7 @@ def _newton_step(
     shorten = _SHORTEN * current.violation / unit
     mass, moments = current.mass, current.moments
     if shares is not None:
-        # An inverse takes eight times as long as the solution for a single vector.
-        criterion.work.systems(8 * len(shares), y.shape[1])
+        criterion.work.systems(len(shares), y.shape[1])
         inverse = np.linalg.inv(curvature(mass, moments, temperature, damping, shorten))
         # step_j = B_j^-1 (n_j - shares_j v), with v chosen so that sum_j shares_j step_j = 0.
         step, matrix, right = equal_shares_system(inverse, mass, shares)

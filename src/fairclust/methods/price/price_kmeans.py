@@ -41,6 +41,8 @@ from fairclust.solvers.search import KEPT, different, plain_run, plain_search, r
 
 # Factor for `tol` on the sample of rows in chunks. More steps there are cheap, and save steps on all rows.
 _MORE_EXACT = 0.1
+# With so many clusters, the search continues from so many of the cheapest plain clusterings.
+_MANY_CLUSTERS, _BEST_STARTS = 128, 2
 # `fit` warns if the gap is larger than this fraction and there are at least this many points for each cell of the
 # group-by-cluster table. With fewer points, a single point can cause such a gap.
 _LARGE_GAP, _PER_CELL = 0.05, 50
@@ -376,7 +378,8 @@ class PriceFairKMeans(PrototypeClusterer):
         """Centres to start from. If plain clustering from several starts ends at nearly the same ones, one is kept.
 
         With `search`, half of the starts are k-means++ centres, and the others end with plain steps. On some data the
-        best clusterings follow from the former only, on others from the latter.
+        best clusterings follow from the former only, on others from the latter. With many clusters, only the cheapest
+        of the latter are kept, because steps with prices take so long there.
         """
         if not isinstance(self.init, str):
             return [Prototypes(initial_centers(points.X, self.n_clusters, self._framed_init(), rng))]
@@ -391,6 +394,8 @@ class PriceFairKMeans(PrototypeClusterer):
         runs = different(joined, ended)
         if self._searches and runs:
             runs.append(plain_search(joined, runs, self._update, self.tol, rng))
+            if self.n_clusters >= _MANY_CLUSTERS:
+                return [run.prototypes for run in sorted(runs, key=rank)[:_BEST_STARTS]]
         return [run.prototypes for run in runs] + [drawn() for _ in range(self.n_init - n_plain)]
 
     def _joined(self, points: TiledPoints) -> tuple[TiledPoints, float] | None:
