@@ -55,9 +55,9 @@ _LEAST_LEVEL = 0.5
 _DAMPING, _MOST_DAMPING = 1e-6, 1e30
 # The part of the damping that keeps steps short while the bounds are violated.
 _SHORTEN = 1e4
-# For criteria on several columns or with more multipliers than `_LARGE_UNKNOWNS`, whose warm starts overshoot more often:
-# the damping at a warm start, its factor after a step that is rejected, and its divisor after one that is accepted. On
-# one column, the first damping is also at most `_CELL_DAMPING` divided by the number of points for each cell.
+# Warm starts overshoot more often for criteria on several columns, or with more multipliers than `_LARGE_UNKNOWNS`. For
+# these: the damping at a warm start, its factor after a step that is rejected, and its divisor after one that is
+# accepted. On one column, the first damping is at most `_CELL_DAMPING` divided by the number of points for each cell.
 _MANY_DAMPING, _LARGE_UNKNOWNS, _CELL_DAMPING = (1e-2, 10, 3), 400, 1e-3
 # The divisor of the damping after a step that is accepted, if the step before was rejected.
 _CAREFUL = 2
