@@ -34,7 +34,7 @@ class Work:
     is_cut: bool = False
     advice: ClassVar[str] = (
         "the limit of work was reached before the prices converged, so the cost may be higher than it could be. Bound "
-        "fewer groups or columns at once"
+        "fewer groups or columns at once, or take fewer clusters"
     )
 
     def pass_over(self, n_distances: int) -> None:
