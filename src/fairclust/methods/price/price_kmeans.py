@@ -41,8 +41,9 @@ from fairclust.solvers.search import KEPT, different, plain_run, plain_search, r
 
 # Factor for `tol` on the sample of rows in chunks. More steps there are cheap, and save steps on all rows.
 _MORE_EXACT = 0.1
-# With so many clusters, the search continues from so many of the cheapest plain clusterings.
-_MANY_CLUSTERS, _BEST_STARTS = 128, 2
+# With so many clusters, of so many rows in the mean, the search continues from so many of the cheapest plain ones. With
+# fewer rows in a cluster, other starts often lead to clusterings that are several per cent cheaper.
+_MANY_CLUSTERS, _ROWS_PER_CLUSTER, _BEST_STARTS = 128, 50, 2
 # `fit` warns if the gap is larger than this fraction and there are at least this many points for each cell of the
 # group-by-cluster table. With fewer points, a single point can cause such a gap.
 _LARGE_GAP, _PER_CELL = 0.05, 50
@@ -378,8 +379,8 @@ class PriceFairKMeans(PrototypeClusterer):
         """Centres to start from. If plain clustering from several starts ends at nearly the same ones, one is kept.
 
         With `search`, half of the starts are k-means++ centres, and the others end with plain steps. On some data the
-        best clusterings follow from the former only, on others from the latter. With many clusters, only the cheapest
-        of the latter are kept, because steps with prices take so long there.
+        best clusterings follow from the former only, on others from the latter. With many large clusters, only the
+        cheapest of the latter are kept, because steps with prices take so long there.
         """
         if not isinstance(self.init, str):
             return [Prototypes(initial_centers(points.X, self.n_clusters, self._framed_init(), rng))]
@@ -394,7 +395,8 @@ class PriceFairKMeans(PrototypeClusterer):
         runs = different(joined, ended)
         if self._searches and runs:
             runs.append(plain_search(joined, runs, self._update, self.tol, rng))
-            if self.n_clusters >= _MANY_CLUSTERS:
+            many_rows = points.n_samples >= _ROWS_PER_CLUSTER * self.n_clusters
+            if self.n_clusters >= _MANY_CLUSTERS and many_rows:
                 return [run.prototypes for run in sorted(runs, key=rank)[:_BEST_STARTS]]
         return [run.prototypes for run in runs] + [drawn() for _ in range(self.n_init - n_plain)]
 
