@@ -106,6 +106,17 @@ def test_em_raises_q_and_never_raises_the_objective():
     assert (np.diff([r["objective"] for r in history]) <= 1e-5).all()
 
 
+def test_likelihoods_in_the_history_are_those_of_the_data_in_their_unit():
+    X, groups = make_grouped_blobs()
+    model = FairMixture(3, record_labels=True, max_iter=5, random_state=0).fit(
+        1e4 * X, sensitive_features=groups
+    )
+    history = pd.DataFrame(model.history_)
+    assert model._log_volume > 1
+    np.testing.assert_allclose(history.nll, history.clustering)
+    assert history.nll.min() - 1 < model.nll_ < history.nll.max() + 1
+
+
 def test_the_barrier_keeps_components_alive():
     X, codes = make_shifted()
     model = fit(X, codes, 6, lam=30, init="em", max_iter=60)

@@ -289,8 +289,8 @@ class FairMixture(FairClusterer):
             sums, loglik = sums + by_group, loglik + logsum
         self.nll_ = -loglik / len(data.learned.X) + self._log_volume
         for record in self.history_:
-            record["objective"] += self._log_volume
-            record["clustering"] += self._log_volume
+            for name in record.keys() & {"objective", "clustering", "nll"}:
+                record[name] += self._log_volume
         counts = contingency(self.labels_, data.rows.codes, self.n_clusters, data.rows.n_groups)
         self.soft_delta_, self.hard_delta_ = self._delta(sums), self._delta(counts)
         self.n_nonempty_ = int((counts.sum(axis=0) > 0).sum())
