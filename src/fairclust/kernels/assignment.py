@@ -432,9 +432,9 @@ class Potentials:
         return int((real & (self.row_min > limit)).sum())
 
     def movable(self, prices: np.ndarray, labels: np.ndarray, units: np.ndarray) -> tuple[np.ndarray, ...]:
-        """The points among which the cheapest changes of labels are found, see `fairclust.solvers.points.Points`.
+        """As `fairclust.solvers.points.Points`; the points are positions in `labels`.
 
-        They are positions in `labels`. `units` bounds how many of each group move from any one cluster to any other.
+        `units`, shape (n_groups,), is the most points of each group that will move from one cluster to another one.
         """
         return self.close(prices, labels, self.reach_of(prices, labels, units))
 

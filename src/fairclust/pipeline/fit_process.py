@@ -26,7 +26,7 @@ class FitEnded(Exception):
 
 @contextmanager
 def fit_process(memory_mb: float) -> Iterator[Callable[..., Any]]:
-    """One process, started with the first call and ended with the context; yields what calls a function in it.
+    """A function that calls others in one process, which the first call starts, and the end of the context ends.
 
     `memory_mb` limits the data of the process (RLIMIT_DATA), which Linux alone enforces.
     """

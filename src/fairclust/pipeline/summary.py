@@ -48,7 +48,7 @@ def require_complete(summary: Mapping[str, Any], *, strict: bool) -> None:
 def fits_to_make(plan: Plan, fit: Fit, place: Path, outdated: Collection[Path] = ()) -> set[str]:
     """The keys of the fits of a job that the cache does not have; the results are in the folder `place`.
 
-    All count if its data set, or the graph that it fits, is not prepared, or is `outdated` and will be made again.
+    These are all fits if the data set, or its graph, is missing or `outdated`, because it will then be made first.
     """
     from fairclust.pipeline.fits import cached_keys, input_hash
 

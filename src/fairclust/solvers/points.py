@@ -86,7 +86,7 @@ class Points(Protocol):
         """As `hard` with scale 1, in double precision, followed by the sum of the least potentials plus prices."""
 
     def movable(self, prices: np.ndarray, labels: Any, units: np.ndarray) -> tuple[np.ndarray, ...]:
-        """The ``units[j]`` > 0 points of each group j that cost least to move to other clusters.
+        """The points that cost least to move: of each group j, ``units[j]`` > 0 or more for each pair of clusters.
 
         These are the points, their groups, and their potentials minus the least one, shape (n_points, m). The m
         clusters of each point, of the same shape, follow unless they are all K in order.

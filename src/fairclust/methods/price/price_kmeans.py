@@ -41,9 +41,9 @@ from fairclust.solvers.search import KEPT, different, plain_run, plain_search, r
 
 # Factor for `tol` on the sample of rows in chunks. More steps there are cheap, and save steps on all rows.
 _MORE_EXACT = 0.1
-# With so many clusters, of so many rows in the mean, the search continues from so many of the cheapest plain ones. With
-# fewer rows in a cluster, other starts often lead to clusterings that are several per cent cheaper.
-_MANY_CLUSTERS, _ROWS_PER_CLUSTER, _BEST_STARTS = 128, 50, 2
+# Steps with prices take long if there are at least `_LONG_FROM` clusters with at least `_ROWS_PER_CLUSTER` rows on
+# average. The search then has only `_BEST_STARTS` starts. With fewer rows, other starts are often better by per cents.
+_LONG_FROM, _ROWS_PER_CLUSTER, _BEST_STARTS = 128, 50, 2
 # `fit` warns if the gap is larger than this fraction and there are at least this many points for each cell of the
 # group-by-cluster table. With fewer points, a single point can cause such a gap.
 _LARGE_GAP, _PER_CELL = 0.05, 50
@@ -380,7 +380,7 @@ class PriceFairKMeans(PrototypeClusterer):
 
         With `search`, half of the starts are k-means++ centres, and the others end with plain steps. On some data the
         best clusterings follow from the former only, on others from the latter. With many large clusters, only the
-        cheapest of the latter are kept, because steps with prices take so long there.
+        cheapest of the latter are kept.
         """
         if not isinstance(self.init, str):
             return [Prototypes(initial_centers(points.X, self.n_clusters, self._framed_init(), rng))]
@@ -395,8 +395,7 @@ class PriceFairKMeans(PrototypeClusterer):
         runs = different(joined, ended)
         if self._searches and runs:
             runs.append(plain_search(joined, runs, self._update, self.tol, rng))
-            many_rows = points.n_samples >= _ROWS_PER_CLUSTER * self.n_clusters
-            if self.n_clusters >= _MANY_CLUSTERS and many_rows:
+            if self.n_clusters >= _LONG_FROM and points.n_samples >= _ROWS_PER_CLUSTER * self.n_clusters:
                 return [run.prototypes for run in sorted(runs, key=rank)[:_BEST_STARTS]]
         return [run.prototypes for run in runs] + [drawn() for _ in range(self.n_init - n_plain)]
 
