@@ -107,6 +107,7 @@ def run_over_tiles(kernel: Callable[..., None], n_tiles: int, entries: int, *arg
     clusters); small work is done in the calling thread.
     """
     n_threads = int(min(n_tiles, max(1, entries // _MIN_ENTRIES_PER_THREAD)))
+    n_threads = min(n_threads, numba.config.NUMBA_NUM_THREADS)
     if n_threads > 1:  # numba takes longer to say the number of its threads than a small pass takes
         n_threads = min(numba.get_num_threads(), n_threads)
     if n_threads <= 1:

@@ -251,7 +251,7 @@ class VariationalFairNCut(GraphClusterer):
             # A rough embedding is enough for a start, and so are the eigenvectors that have converged.
             try:
                 solution = spectral_embedding(
-                    graph, self.n_clusters, groups=codes if fair else None, tol=1e-4
+                    graph, self.n_clusters, groups=codes if fair else None, tol=1e-3
                 )
             except NotConverged as error:
                 solution = error.embedding
