@@ -143,6 +143,8 @@ def _with_nan(X: Any) -> Any:
     """Rows whose masked cells and pandas' NA are NaN. ValueError, with the name of the column, for dates and texts."""
     if np.ma.is_masked(X):
         return np.ma.filled(np.ma.asarray(X).astype(np.float64), np.nan)
+    if hasattr(X, "to_pandas"):  # tables of polars and pyarrow
+        X = X.to_pandas()
     if not hasattr(X, "iloc"):
         if getattr(getattr(X, "dtype", None), "kind", "O") in "mM":
             raise ValueError("X holds dates or durations: pass numbers, such as the days since some date")
@@ -302,11 +304,22 @@ class FairClusterer(_Clusters, ClusterMixin, BaseEstimator, ABC):
             )
         if given:
             raise TypeError(f"{type(self).__name__}.fit takes no argument {min(given)!r}")
+        before = self.__dict__.copy()
+        try:
+            self._fit_weighted(X, sensitive_features, weights)
+        except BaseException:
+            # What an earlier fit has found stays together.
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+        return self
+
+    def _fit_weighted(self, X: Any, sensitive_features: Any, weights: Any) -> None:
+        """Fit the rows that have a weight, and predict the labels of the others."""
         rest = np.arange(0) if weights is None else rows_without_weight(weights, np.size(weights))
         if not len(rest):
             self._fit_rows(X, sensitive_features, weights)
-            return self
-        # The rows that have a weight are fitted, and the labels of the others predicted.
+            return
         check_same_order(X, weights, "sample_weight")
         check_same_order(X, sensitive_features)
         weights = np.asarray(weights)
@@ -319,7 +332,6 @@ class FairClusterer(_Clusters, ClusterMixin, BaseEstimator, ABC):
         others = groups_of_rows(sensitive_features, rest, len(weights))
         labels[rest] = self.predict(_safe_indexing(X, rest), sensitive_features=others)
         self.labels_ = labels
-        return self
 
     def _fit_rows(self, X: Any, sensitive_features: Any, sample_weight: Any) -> None:
         check_same_order(X, sample_weight, "sample_weight")

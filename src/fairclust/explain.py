@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import hypergeom
 
+from fairclust.group_encoding import check_same_order
 from fairclust.messages import count, percent, shortened
 from fairclust.tables import decide
 from fairclust.tables.cells import truth
@@ -61,11 +62,18 @@ def profiles(X: Any, labels: Any, *, n_columns: int = 5) -> pd.DataFrame:
     >>> found[["cluster", "column", "in_cluster", "in_all"]].values.tolist()
     [[0, 'age', 21.0, 42.0], [1, 'age', 63.0, 42.0]]
     """
+    check_same_order(X, labels, "labels")
+    X = X.to_pandas() if hasattr(X, "to_pandas") else X
     frame = X if isinstance(X, pd.DataFrame) else pd.DataFrame(_matrix(X))
     frame = frame.set_axis([str(name) for name in frame.columns], axis=1)
-    labels = pd.Series(np.asarray(labels), dtype=float)
+    if not frame.columns.is_unique:
+        twice = frame.columns[frame.columns.duplicated()][0]
+        raise ValueError(f"X has the column {twice!r} twice: rename one of them")
+    labels = pd.to_numeric(pd.Series(np.asarray(labels)), errors="coerce")
     if len(labels) != len(frame):
         raise ValueError(f"labels has {len(labels)} rows, X has {len(frame)}")
+    if (labels % 1 > 0).any() or not (labels >= 0).any():
+        raise ValueError("labels must be whole numbers, the clusters from 0, and not negative for all rows")
     there = (labels >= 0).to_numpy()
     frame, clusters = frame[there], labels[there].to_numpy(dtype=int)
     places = frame.reset_index(drop=True)

@@ -108,6 +108,11 @@ def split_columns(sensitive_features: Any) -> dict[str, Any]:
     """
     if sensitive_features is None:
         return {}
+    if isinstance(sensitive_features, str):
+        given = shortened(repr(sensitive_features))
+        raise ValueError(
+            f"sensitive_features is {given}: pass the groups of the rows, such as df[{given}], not a name"
+        )
     if isinstance(sensitive_features, Mapping) or hasattr(sensitive_features, "columns"):
         is_mapping = isinstance(sensitive_features, Mapping)
         # A pyarrow table calls its names `column_names`.

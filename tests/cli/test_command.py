@@ -125,6 +125,8 @@ def test_a_cost_below_the_bound_is_never_printed_without_its_reason(violation):
     [
         ("--tolerance", "x", "--tolerance: 'x' is neither a number nor a percentage"),
         ("--max-cost-increase", "-5%", '"-0.05" for --max-cost-increase. Must be >= 0'),
+        ("--seed", "3.5", "--seed: '3.5' is no whole number"),
+        ("--bins", "2.5", "--bins: '2.5' is no whole number"),
         ("--tolerance", "--json", "--tolerance: needs a number, and --json follows"),
         ("--max-cost-increase", "inf%", "--max-cost-increase. Must be < inf"),
         ("--min-balance", "2", "--min-balance. Must be <= 1"),

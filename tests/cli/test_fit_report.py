@@ -69,10 +69,23 @@ def test_an_audit_reports_what_a_fit_reports(people, tmp_path, capsys):
     assert audited.splitlines()[1] == "asked: nothing; these labels were given"
 
     def table(text):
-        return text[text.index("cluster  rows") :].partition("\n\nlabels:")[0].partition("\n\nreport:")[0]
+        return (
+            text[text.index("cluster  rows") :]
+            .partition("\n\nlabels:")[0]
+            .partition("\n\nreport:")[0]
+            .rstrip()
+        )
 
     assert table(audited) == table(fitted)
     assert "given labels" in report.read_text(encoding="utf-8")
+    # An identifier undoes another order of the rows.
+    frame = pd.read_csv(people).assign(person=[f"p{i}" for i in range(240)])
+    frame.to_csv(people, index=False)
+    named = pd.read_csv(labels)[["cluster"]].assign(person=frame["person"])
+    named.sample(frac=1, random_state=0).to_csv(tmp_path / "named.csv", index=False)
+    assert table(told(run(capsys, "audit", tmp_path / "named.csv", people, "--sensitive", "sex"))) == table(
+        fitted
+    )
     # Of a table with rows that are left out, the labels say which rows they are of.
     frame = pd.read_csv(people)
     frame.assign(sex=frame.sex.where(frame.index > 2)).to_csv(people, index=False)

@@ -146,6 +146,12 @@ def test_a_full_standard_output_is_an_error(folder):
     assert "No space left on device. Fix: free some space" in done.stderr and done.stderr.count("\n") == 1
 
 
+def test_a_terminal_without_unicode_gets_the_whole_answer(folder):
+    command = [*COMMAND, "methods"]
+    done = subprocess.run(command, capture_output=True, env=os.environ | {"PYTHONIOENCODING": "ascii"})
+    assert done.returncode == 0 and b"KMeans" in done.stdout and done.stdout.isascii()
+
+
 def test_lines_of_compiled_code_are_not_part_of_the_result(folder):
     code = (
         "import ctypes, sys, fairclust.cli.methods as methods\n"

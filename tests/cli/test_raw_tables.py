@@ -157,6 +157,10 @@ def test_the_label_file_has_every_row_its_identifier_and_the_reason_without_a_la
         assert labels.reason.dropna().tolist() == ["no value in ethnicity"] * 5
     assert fit(capsys, people, "ethnicity", "--out", tmp_path / "labels.npy")[0] == 0
     assert np.load(tmp_path / "labels.npy").tolist() == labels.cluster.fillna(-1).tolist()
+    # An identifier may have the name of a column of labels.
+    frame.rename(columns={"person": "row"}).to_csv(tmp_path / "named.csv", index=False)
+    assert fit(capsys, tmp_path / "named.csv", "gender", "--out", tmp_path / "named_labels.csv")[0] == 0
+    assert list(pd.read_csv(tmp_path / "named_labels.csv").columns) == ["row", "row (table)", "cluster"]
     # `audit` takes the file, with the rows that have a label.
     told(run(capsys, "audit", out, people, "--sensitive", "ethnicity"))
     # Without such rows there is no column of reasons.
@@ -179,6 +183,12 @@ def test_predict_gives_the_labels_of_the_fit_and_of_new_rows(people, tmp_path, c
     _, _, err = run(capsys, "predict", model, tmp_path / "other.csv")
     assert "education: 1 value did not occur in the fit, such as 'school'" in err
     assert "none" not in run(capsys, "predict", model, people)[2]
+    odd = frame.assign(age=frame["age"].astype(object)).drop(columns="income").assign(income=np.nan)
+    odd.loc[3, "age"] = "abc"
+    odd.to_csv(tmp_path / "odd.csv", index=False)
+    _, _, err = run(capsys, "predict", model, tmp_path / "odd.csv")
+    assert "note: age: 1 cell ('abc' in data row 4) counts as missing\n" in err
+    assert f"missing cells, imputed: age 5 of {N}, income {N} of {N}" in err
 
 
 @pytest.mark.parametrize("named", [(), ("--id", "person")])

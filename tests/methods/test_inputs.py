@@ -6,7 +6,16 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fairclust import KMeans, PriceFairKMeans, SociallyFairKMeans, VariationalFairKMeans
+from fairclust import (
+    KMeans,
+    PriceFairKMeans,
+    PriceFairKMedians,
+    SociallyFairKMeans,
+    VariationalFairKMeans,
+    VariationalFairKMedians,
+    fair_assignment,
+    profiles,
+)
 from fairclust.group_encoding import encode_groups
 
 
@@ -51,6 +60,61 @@ def test_a_mask_is_no_number(frame):
 def test_a_column_that_holds_no_numbers_is_named(frame, cells):
     with pytest.raises(ValueError, match=r"X holds .*column 'when'.*leave"):
         KMeans(3).fit(frame.assign(when=cells))
+
+
+def test_a_table_of_pyarrow_is_checked_as_a_data_frame_is(frame):
+    pa = pytest.importorskip("pyarrow")
+    model = KMeans(3, random_state=0).fit(pa.Table.from_pandas(frame))
+    assert model.feature_names_in_.tolist() == ["a", "b"]
+    np.testing.assert_array_equal(model.labels_, KMeans(3, random_state=0).fit(frame).labels_)
+    dates = pa.Table.from_pandas(frame.assign(when=pd.date_range("2020-01-01", periods=60)))
+    with pytest.raises(ValueError, match="X holds dates or durations in column 'when'"):
+        KMeans(3).fit(dates)
+
+
+CLASSES = [
+    PriceFairKMeans,
+    PriceFairKMedians,
+    SociallyFairKMeans,
+    VariationalFairKMeans,
+    VariationalFairKMedians,
+]
+
+
+@pytest.mark.parametrize("cls", CLASSES)
+def test_a_model_predicts_what_it_was_fitted_for(frame, cls):
+    groups = ["f", "m"] * 30
+    model = cls(n_clusters=3, random_state=0).fit(frame, sensitive_features=groups)
+    expected, score = (of(frame, sensitive_features=groups) for of in (model.predict, model.score))
+    for n_clusters in (2, 5):
+        model.set_params(n_clusters=n_clusters)
+        np.testing.assert_array_equal(model.predict(frame, sensitive_features=groups), expected)
+        assert model.score(frame, sensitive_features=groups) == score
+
+
+def test_a_fit_that_fails_leaves_the_model_as_it_was(frame):
+    groups = ["f", "m"] * 30
+    model = PriceFairKMeans(n_clusters=3, random_state=0).fit(frame, sensitive_features=groups)
+    expected = model.predict(frame, sensitive_features=groups)
+    with pytest.raises(ValueError, match="size_min=50 cannot be met"):
+        model.set_params(size_min=50).fit(100 * frame + 7, sensitive_features=groups)
+    np.testing.assert_array_equal(model.predict(frame, sensitive_features=groups), expected)
+
+
+def test_rows_that_are_paired_by_another_order_are_refused(frame):
+    shuffled = frame.sample(frac=1, random_state=0)["b"]
+    for call in (
+        lambda: fair_assignment(frame, sensitive_features=shuffled),
+        lambda: profiles(frame, shuffled),
+        lambda: KMeans(3).fit(frame).score(frame, sample_weight=shuffled),
+    ):
+        with pytest.raises(ValueError, match="one index in different orders"):
+            call()
+
+
+def test_the_name_of_a_column_is_no_column(frame):
+    with pytest.raises(ValueError, match=r"sensitive_features is 'sex': pass .* such as df\['sex'\]"):
+        PriceFairKMeans(3).fit(frame, sensitive_features="sex")
 
 
 def test_dates_as_groups_are_dates():

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from fairclust.tables import TableError, read_table
+from fairclust.tables.columns import understand
 
 N = 30
 
@@ -172,6 +173,67 @@ def test_rows_at_the_end_with_words_in_the_first_cell_are_left_out(people, tmp_p
     else:
         with pytest.raises(TableError, match="has 1 cells"):
             read_table(path)
+
+
+def test_repeated_headers_and_rules_are_left_out(people, tmp_path):
+    lines = people.to_csv(index=False).splitlines()
+    text = "\n".join([lines[0], "---,---,---", *lines[1:9], lines[0], *lines[9:]])
+    (tmp_path / "t.csv").write_text(text, encoding="utf-8")
+    notes = same(read_table(tmp_path / "t.csv"), people)
+    assert notes == ["2 rows left out, with the names of the columns again, or of dashes"]
+
+
+def test_text_under_another_name_and_encoding(people, tmp_path):
+    text = people.to_csv(index=False)
+    (tmp_path / "t.xls").write_text(text, encoding="utf-8")
+    (tmp_path / "t.csv").write_text(text, encoding="utf-16")
+    assert same(read_table(tmp_path / "t.xls"), people) == same(read_table(tmp_path / "t.csv"), people) == []
+    people.to_csv(tmp_path / "t.zip", index=False)
+    with pytest.raises(TableError, match="is a zip archive or a workbook"):
+        read_table(tmp_path / "t.zip")
+
+
+def test_names_in_two_rows_are_joined(people, tmp_path):
+    rows = [["who", "", "where"], ["sex", "age", ""], *people.astype(str).to_numpy().tolist()]
+    (tmp_path / "t.csv").write_text("\n".join(map(";".join, rows)), encoding="utf-8")
+    frame = read_table(tmp_path / "t.csv")
+    assert [*frame] == ["who sex", "who age", "where"]
+    assert frame.attrs["notes"] == ["the names of the columns are in two rows, as in 'who sex'"]
+
+
+def test_merged_cells_and_hidden_sheets(people, tmp_path):
+    openpyxl = pytest.importorskip("openpyxl")
+    pytest.importorskip("python_calamine")
+    book = openpyxl.Workbook()
+    book.active.sheet_state = "hidden"
+    for i in range(10 * N):
+        book.active.append([f"name {i}", i, i, i])
+    sheet = book.create_sheet("Data")
+    for row in [["sex", "age"], *([None, age] for age in people["age"])]:
+        sheet.append(row)
+    for first, last, word in ((2, 11, "f"), (12, N + 1, "m")):
+        sheet.cell(first, 1, word)
+        sheet.merge_cells(start_row=first, end_row=last, start_column=1, end_column=1)
+    book.save(tmp_path / "t.xlsx")
+    frame = read_table(tmp_path / "t.xlsx")
+    assert frame["sex"].tolist() == ["f"] * 10 + ["m"] * (N - 10)
+    assert (
+        frame.attrs["notes"][-1]
+        == "cells of the sheet 'Data' that span several rows count for each of these rows"
+    )
+
+
+def test_a_scale_of_spss_keeps_the_order_of_its_codes(people, tmp_path):
+    pyreadstat = pytest.importorskip("pyreadstat")
+    labels = {"level": {1: "sehr stark", 2: "etwas", 3: "keinesfalls"}}
+    pyreadstat.write_sav(
+        people.assign(level=np.arange(N) % 3 + 1.0),
+        tmp_path / "t.sav",
+        variable_value_labels=labels,
+        variable_measure={"level": "ordinal"},
+    )
+    column = understand(read_table(tmp_path / "t.sav")[["level"]])[0]
+    assert column.reading["levels"] == ["sehr stark", "etwas", "keinesfalls"]
 
 
 def test_the_header_line_of_a_text_can_be_stated(people, tmp_path):

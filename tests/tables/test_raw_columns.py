@@ -36,12 +36,15 @@ def read(cells, name="x", **asked):
         ("5'6\"", 5.5), ("'21", 21), ("<5", 5),
         ("90+", 90), ("7:45", 7.75), ("7 h 45", 7.75), ("2h30min", 2.5), ("12345678B", 12345678), ("1:30:00", 1.5),
         ("2h 15m", 2.25), ("3 Tage 12 Std.", 3.5), ("5 ft 6 in", 5.5), ("10 st 7 lb", 10.5), ("1 an et 6 mois", 1.5),
-        ("6 min 30 s", 6.5), ("18y 9m", 18.75), ("5 km 3 h", None), ("3 h 2 d", None), ("27/30", 0.9),
+        ("6 min 30 s", 6.5), ("18y 9m", 18.75), ("5 km 3 h", None), ("3 h 2 d", None), ("27/30", 27),
+        ("7/10", 7), ("4 out of 5", 4), ("12/10", 1.2),
         ("3/4 km", 0.75), ("12/3 A", None), ("7:30 pm", 19.5), ("12:05 a.m.", 1 / 12), ("7:30 xm", None),
         ("1m83", 1.83), ("15*", 15), ("18[1]", 18), ("22 (est.)", 22), ("4 or more", 4), ("45 years old", 45),
         ("USD 45m", 45e6), ("45 T€", 45e3), ("5.4 l/100 km", 5.4), ("4:30/km", 4.5), ("5 m²", 5),
         ("1:45.5", 105.5 / 3600), ("3.8/4.0", 0.95), ("3+ doses", 3), ("5 percent", 5),
         ("1.2M", 1.2e6), ("$3.5 million", 3.5e6), ("12k€", 12e3), ("100,-", 100), ("٣", 3), ("120/80", None),
+        ("14.30 Uhr", 14.5), ("2:05 min", 125 / 3600), ("350 mil", 350e3), ("3 Md€", 3e9), ("12 Dr.", -12),
+        ("45.10CR", 45.1), ("21st", 21), ("3º", 3), ("11st 7 lb", 11.5), ("5'11\"", 5 + 11 / 12), ("4'40\"", None),
         ("P123", None), ("Q3", None), ("2020-01-01", None), ("1,5", None), ("10-20", None), ("(5", None),
         ("", None), ("km", None),
     ],
@@ -95,6 +98,12 @@ def test_units_of_one_kind_are_converted_and_others_are_an_error():
     np.testing.assert_allclose(read(["58:30", "1:02:45"] * 40), [0.975, 1.0 + 2.75 / 60] * 40)
     np.testing.assert_allclose(read(["7:30", "08:15:00"] * 40), [7.5, 8.25] * 40)
     np.testing.assert_allclose(read(["7:30", "08:15:36"] * 40), [7.5, 8.26] * 40)
+    np.testing.assert_allclose(
+        read(["12:10", "9:45", "1:02:30"] * 40), [730 / 3600, 585 / 3600, 3750 / 3600] * 40
+    )
+    np.testing.assert_allclose(read(["2y", "6m", "18m"] * 40), [2, 0.5, 1.5] * 40)
+    np.testing.assert_allclose(read(["15/20", "8/10", "7"] * 40), [15, 16, 7] * 40)
+    np.testing.assert_allclose(read(["1013 hPa", "980 mbar"] * 40), [1013, 980] * 40)
     # In German, j are years.
     assert column(["45 j", "3 mon", "12 j"] * 40).role == "category"
     assert column(["2 ans", "6 mois"] * 40).note == "'2 ans' is read as 2 (unit: year)"
@@ -113,6 +122,7 @@ def test_units_of_one_kind_are_converted_and_others_are_an_error():
         (["25%", "0.3", "12 %", "0.75"], "'0.3' in data row 2"),
         (["5 km", "3 kg", "2 km", "2 km"], "'3 kg' in data row 2"),
         (["$5", "$7", "9 €", "$11"], "'9 €' in data row 3"),
+        (["1.75 m", "1.65 m", "175", "1.85 m"], "'175' in data row 3"),
     ],
 )
 @pytest.mark.parametrize("many", [False, True])
@@ -181,6 +191,41 @@ def test_a_few_odd_cells_are_missing_and_many_are_an_error():
     assert column(strange, categories=["x"]).role == "category"
 
 
+def test_few_numbers_of_another_size_than_those_with_a_unit_are_missing():
+    heights = [f"{height / 100} m" for height in np.random.default_rng(0).integers(150, 200, N)]
+    heights[7] = "172"
+    assert column(heights).odd == "1 cell ('172' in data row 8) counts as missing"
+    assert read(["12 kg", "0", "9", "800 g"] * 100)[:4].tolist() == [12, 0, 9, 0.8]
+
+
+def test_words_that_may_mean_zero_and_errors_of_spreadsheets_are_missing():
+    counts = [*["1", "2", "4", "7"] * 99, "keine", "#NV", "#¡DIV/0!", "(leer)"]
+    odd = column(counts).odd
+    assert odd.startswith(
+        "4 cells ('keine', '#NV', '#¡DIV/0!' and more) count as missing; if 'keine' means 0, write 0"
+    )
+
+
+def test_groups_that_seem_to_be_missing_values_are_named():
+    frame = pd.DataFrame({"sex": ["f", "m", "k. A.", "f"] * (N // 4), "x": np.arange(N) / 7})
+    assert any(
+        note.startswith("sex: 'k. A.' seem to be missing values") for note in decide(frame, ["sex"]).notes
+    )
+    frame.loc[2::4, "sex"] = np.nan
+    assert not any("seem" in note for note in decide(frame, ["sex"], missing="group").notes)
+
+
+def test_an_ordered_categorical_is_a_scale():
+    cells = pd.Categorical(["mid", "lo", "hi"] * 50, ["lo", "mid", "hi"], ordered=True)
+    np.testing.assert_array_equal(read(cells), [1, 0, 2] * 50)
+
+
+def test_all_unclear_columns_are_named_at_once():
+    frame = pd.DataFrame({name: ["25%", "0.3", "12 %", "0.75"] * 100 for name in "ab"})
+    with pytest.raises(TableError, match=r"(?s)'a' holds numbers.*\n'b' holds numbers"):
+        understand(frame)
+
+
 def test_the_first_note_names_odd_cells_and_rows_with_them_can_be_left_out():
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"sex": rng.choice(["f", "m"], N), "age": rng.integers(18, 90, N).astype(str)})
@@ -227,6 +272,10 @@ def test_the_first_note_names_odd_cells_and_rows_with_them_can_be_left_out():
         ([i % 12 + 1 for i in range(N)], "código de región", "category"),
         ([1_700_000_000 + 60 * (i // 3) for i in range(N)], "timestamp", "left out"),
         ([f"{i % 21}-{i % 19}" for i in range(N)], "record", "left out"),
+        ([f"{600 + i} {964 + i % 30} {776 - i}" for i in range(N)], "x", "identifier"),
+        ([f"{i % 28 + 1}th March {2000 + i % 20}" for i in range(N)], "x", "left out"),
+        ([f"{i % 28 + 1} de mayo de {2000 + i % 20}" for i in range(N)], "x", "left out"),
+        ([["Mar-24", "Apr-23", "k.A."][i % 3] for i in range(N)], "x", "left out"),
     ],
 )
 def test_codes_are_not_measured(cells, name, role):
@@ -279,6 +328,9 @@ def test_truth_values_in_several_spellings():
         ["nada satisfecho", "poco satisfecho", "muy satisfecho"],
         ["unlikely", "rather likely", "likely", "very likely"],
         ["dissatisfied", "neither satisfied nor dissatisfied", "satisfied"], ["I", "IIA", "IIB", "IV"],
+        ["6-12 months", "1-2 years", "3-5 years"], ["100-500 m", "1-5 km", "5-10 km"], ["NYHA I", "NYHA II", "NYHA IV"],
+        ["(18,25]", "(25,35]", "(35,50]"], ["[0, 1)", "[1, 2)", "[2, 10)"], ["A", "B", "C", "D", "F"],
+        ["befriedigend (3)", "gut (2)", "sehr gut (1)"], ["péssimo", "regular", "bom", "ótimo"],
         ["neg", "trace", "1+", "3+"], ["★★☆☆☆", "★★★☆☆", "★★★★★"],
     ],
 )  # fmt: skip

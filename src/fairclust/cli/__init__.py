@@ -81,15 +81,17 @@ def _keep_standard_output() -> None:
 
     Some versions of HiGHS print lines even with output turned off, and these would be part of the command's result.
     """
+    old = sys.stdout
+    # What the encoding of a terminal does not have is written as '\\u2013'.
+    errors = old.errors if old.encoding.lower() in ("utf-8", "utf8") else "backslashreplace"
     try:
         own = os.dup(1)
         os.dup2(2, 1)
     except OSError:
         # One of the two is closed, so there is nothing to keep apart.
         return
-    old = sys.stdout
     buffering = 1 if old.line_buffering else -1
-    sys.stdout = os.fdopen(own, "w", buffering, encoding=old.encoding, errors=old.errors)
+    sys.stdout = os.fdopen(own, "w", buffering, encoding=old.encoding, errors=errors)
 
 
 def _fail(command: str, error: object) -> int:

@@ -12,17 +12,24 @@ import pandas as pd
 from fairclust.messages import UserError
 from fairclust.outputs import atomic_write
 from fairclust.tables import TableError, read_table
+from fairclust.tables.columns import as_text
 
 _INTEGER = re.compile(r"\s*[+-]?[0-9]+\s*")
 
 
-def read_labels(path: Path, rows: np.ndarray, n_clusters: int | None = None) -> np.ndarray:
+def read_labels(
+    path: Path, rows: np.ndarray, n_clusters: int | None = None, table: pd.DataFrame | None = None
+) -> np.ndarray:
     """The clusters of the rows with these numbers, which are sorted and count from 1: integers, shape (n_rows,).
+
+    If a column of the file identifies the rows of the `table` in another order, this order is undone.
 
     The file is a table with the column ``cluster``, and perhaps ``row``, as `fairclust fit --out` writes; or it has a
     number in each line and no header. Without `n_clusters`, the largest label states the number of clusters.
     """
     frame = _read_cells(path)
+    if table is not None and "row" not in frame:
+        frame = _in_order(frame, table)
     labels = _whole_numbers(path, frame["cluster"])
     if "row" in frame:
         numbers = _whole_numbers(path, frame["row"])
@@ -63,6 +70,15 @@ def read_labels(path: Path, rows: np.ndarray, n_clusters: int | None = None) -> 
     return labels
 
 
+def _in_order(frame: pd.DataFrame, table: pd.DataFrame) -> pd.DataFrame:
+    """The rows of a file of labels in the order of a table, if both have one column that identifies them."""
+    for name in frame.columns.intersection(table.columns):
+        given, ours = as_text(frame[name]), as_text(table[name])
+        if name != "cluster" and given.is_unique and {*given} == {*ours} and len(given) == len(ours):
+            return frame.set_index(given).loc[ours].reset_index(drop=True)
+    return frame
+
+
 def _read_cells(path: Path) -> pd.DataFrame:
     """The columns ``cluster`` and perhaps ``row``, without the rows that have a reason instead of a cluster."""
     try:
@@ -98,15 +114,15 @@ def _whole_numbers(path: Path, cells: pd.Series) -> np.ndarray:
 def labels_table(frame: pd.DataFrame, reasons: pd.Series, labels: np.ndarray, ids: list[str]) -> pd.DataFrame:
     """Make a table with the number of each row, counted from 1, its identifiers (columns `ids`) and its cluster.
 
-    `labels` are those of the rows without a reason. The other rows get no cluster, and their `reasons` as text.
+    An identifier with the name of one of our columns gets another name. `labels` are those of the rows without a reason.
+    The other rows get no cluster, and their `reasons` as text.
     """
-    table = pd.DataFrame({"row": frame.index + 1}, index=frame.index).join(frame[ids])
+    own = ("row", "cluster", "reason")
+    others = frame[ids].rename(columns=lambda name: f"{name} (table)" if name in own else name)
+    table = pd.DataFrame({"row": frame.index + 1}, index=frame.index).join(others)
     clusters = pd.Series(pd.NA, index=frame.index, dtype="Int64")
     clusters[reasons == ""] = np.asarray(labels, dtype=np.int64)
-    # Names of identifiers may repeat those of the other columns.
-    table.insert(len(table.columns), "cluster", clusters, allow_duplicates=True)
-    table.insert(len(table.columns), "reason", reasons, allow_duplicates=True)
-    return table
+    return table.assign(cluster=clusters, reason=reasons)
 
 
 def write_labels(path: Path, parts: Iterable[pd.DataFrame], *, reasons: bool) -> None:

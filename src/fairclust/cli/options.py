@@ -54,6 +54,14 @@ def _part(_: Any, tokens: Sequence[Token]) -> float:
     return number
 
 
+def _whole(_: Any, tokens: Sequence[Token]) -> int:
+    """A whole number, where the parser would round others."""
+    try:
+        return int(tokens[0].value)
+    except ValueError:
+        raise ValueError(f"{tokens[0].value!r} is no whole number") from None
+
+
 def _check_csv(_: Any, path: Path | None) -> None:
     if path is not None and path.suffix.lower() in _NOT_CSV:
         raise ValueError(f"The file is CSV. Fix: name it {path.with_suffix('.csv')}")
@@ -74,8 +82,9 @@ _file, _output, _large = partial(_option, _FILE), partial(_option, _OUTPUT), par
 _Many = Annotated[tuple[str, ...], Parameter(consume_multiple=True)]
 _Files = Annotated[tuple[Path, ...], Parameter(consume_multiple=True)]
 _Part = Annotated[float, Parameter(converter=_part, allow_leading_hyphen=True)]
-_Clusters = Annotated[int, _first("number of clusters", "K", validator=Number(gte=1))]
-_Seed = Annotated[int, _output("random state", "N", show_default=True, validator=Number(gte=0))]
+_Whole = Annotated[int, Parameter(converter=_whole, allow_leading_hyphen=True)]
+_Clusters = Annotated[_Whole, _first("number of clusters", "K", validator=Number(gte=1))]
+_Seed = Annotated[_Whole, _output("random state", "N", show_default=True, validator=Number(gte=0))]
 _Report = Annotated[Path | None, _first("write one HTML page to share here", "FILE")]
 _Json = Annotated[bool, _first("print the results as JSON")]
 _Verbose = Annotated[bool, _output("print all notes on the table, not only the first five")]
@@ -102,7 +111,7 @@ class File(Options):
     encoding: Annotated[str, _file("such as cp1252", "NAME", show_default=True)] = "utf-8"
     sheet: Annotated[str | None, _file("of a workbook (default: one with the named columns)", "NAME")] = None
     header_row: Annotated[
-        int | None, _file("row with the names of columns (default: found)", "N", validator=Number(gte=1))
+        _Whole | None, _file("row with the names of columns (default: found)", "N", validator=Number(gte=1))
     ] = None
 
     @property
@@ -120,7 +129,8 @@ class Raw(File):
     categories: Annotated[_Many, _first("columns of numbers that are codes", "COLUMN")] = ()
     crossed: Annotated[bool, _columns("the groups are combinations of several sensitive columns")] = False
     bins: Annotated[
-        int | None, _columns("cut sensitive columns of numbers into N ranges", "N", validator=Number(gte=2))
+        _Whole | None,
+        _columns("cut sensitive columns of numbers into N ranges", "N", validator=Number(gte=2)),
     ] = None
     id: Annotated[_Many, _columns("columns that name the rows, written beside the labels", "COLUMN")] = ()
     numbers: Annotated[_Many, _columns("columns of numbers that look like codes or texts", "COLUMN")] = ()
@@ -169,7 +179,7 @@ class Fit(Raw):
     seed: _Seed = 0
     verbose: _Verbose = False
     workers: Annotated[
-        int | None, _large("processes of this machine that read the chunks", "N", validator=Number(gte=1))
+        _Whole | None, _large("processes of this machine that read the chunks", "N", validator=Number(gte=1))
     ] = None
     scheduler: Annotated[str | None, _large("of Dask, whose workers read the chunks", "ADDRESS")] = None
 
@@ -205,7 +215,7 @@ class _Given(Options):
 class Audit(Raw, _Given):
     """Report as fit does, on labels that another program made."""
 
-    n_clusters: Annotated[int | None, _first("number of clusters (default: as in the labels)", "K")] = None
+    n_clusters: Annotated[_Whole | None, _first("number of clusters (default: as in the labels)", "K")] = None
     report: _Report = None
     json: _Json = False
     seed: _Seed = 0
@@ -219,7 +229,7 @@ class Front(Raw):
     n_clusters: _Clusters
     methods: Annotated[_Many, _first("methods to compare with k-means", "NAME")] = ()
     starts: Annotated[
-        int, _first("starts of every setting", "N", show_default=True, validator=Number(gte=1))
+        _Whole, _first("starts of every setting", "N", show_default=True, validator=Number(gte=1))
     ] = 3
     out: Annotated[
         Path | None, _first("write a row for each setting here, as CSV", "FILE", validator=_check_csv)
@@ -237,7 +247,7 @@ class Methods(Options):
 class Status(Options):
     """Say what a run would do, and what is left."""
 
-    cores: Annotated[int | None, _first("for the time left (default: those of this machine)", "N")] = None
+    cores: Annotated[_Whole | None, _first("for the time left (default: those of this machine)", "N")] = None
     configfile: _Config = ()
     config: Annotated[_Many, _first("as you give it to Snakemake", "KEY=VALUE")] = ()
 
@@ -249,8 +259,8 @@ class Verify(Options):
     results: Annotated[Path, _first("the folder of a run", show_default=True)] = field(
         default=Path("results"), kw_only=False
     )
-    sample: Annotated[int, _first("number of fits to score again", "FITS", show_default=True)] = 20
-    seed: Annotated[int, _first("seed of the sample", "N", show_default=True)] = 0
+    sample: Annotated[_Whole, _first("number of fits to score again", "FITS", show_default=True)] = 20
+    seed: Annotated[_Whole, _first("seed of the sample", "N", show_default=True)] = 0
 
 
 @dataclass(kw_only=True)
@@ -259,9 +269,9 @@ class Score(Options):
 
     dataset: Annotated[str, _first("a name in config/datasets, such as adult")] = field(kw_only=False)
     labels: _Labels = field(kw_only=False)
-    n_clusters: Annotated[int | None, _first("number of clusters (default: that of the data set)", "K")] = (
-        None
-    )
+    n_clusters: Annotated[
+        _Whole | None, _first("number of clusters (default: that of the data set)", "K")
+    ] = None
     run: Annotated[Path | None, _first("results of a run (default: those published here)", "FOLDER")] = None
     configfile: _Config = ()
 

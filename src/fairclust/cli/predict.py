@@ -7,7 +7,7 @@ import sys
 from fairclust import methods
 from fairclust.cli.labels import labels_table, write_labels
 from fairclust.cli.options import Predict
-from fairclust.messages import UserError, count, shortened
+from fairclust.messages import UserError, count
 from fairclust.outputs import check_outputs
 from fairclust.tables import TableError, left_out_rows, load_model, table_files
 
@@ -29,12 +29,7 @@ def run(args: Predict) -> list[str]:
     except ValueError as error:
         raise UserError(str(error)) from None
     notes = [*frame.attrs["notes"], *left_out_rows(reasons[~keep].value_counts().to_dict(), "")]
-    notes += [
-        f"{name}: {count(len(values), 'value')} did not occur in the fit, such as {shortened(repr(values[0]))}; "
-        "these rows count as having none of the known values"
-        for name, values in preparation.unseen(frame[keep]).items()
-    ]
-    for note in notes:
+    for note in [*notes, *preparation.notes_on(frame[keep])]:
         print(f"note: {note}", file=sys.stderr)
     ids = [name for name in preparation.ids if name in frame]
     table = labels_table(frame, reasons, labels, ids)

@@ -144,12 +144,12 @@ def read_rows(args: Raw, means: Collection[str] = ()) -> RowsInMemory:
     names, first, codes, sizes = np.unique(
         crossed, return_index=True, return_inverse=True, return_counts=True
     )
+    left_out = left_out_rows(reasons[~keep].value_counts().to_dict(), args.missing)
     if len(names) < 2:
         group = f"only the group {shortened(repr(str(names[0])))}" if len(names) else ""
-        only = group or "no row without missing values"
+        only = "; ".join([group or "no row without missing values", *left_out])
         raise UserError(f"{args.table} has {only}. Fix: name another column by --sensitive")
-    notes = [*decision.notes[: decision.n_urgent], *frame.attrs["notes"]]
-    notes += left_out_rows(reasons[~keep].value_counts().to_dict(), args.missing)
+    notes = [*decision.notes[: decision.n_urgent], *frame.attrs["notes"], *left_out]
     if counts is not None:
         counts = (counts[keep] / counts[keep].mean()).to_numpy()
         notes.append(

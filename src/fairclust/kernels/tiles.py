@@ -106,8 +106,8 @@ def run_over_tiles(kernel: Callable[..., None], n_tiles: int, entries: int, *arg
     tiles, so that results do not depend on the number of threads. `entries` is the size of the work (points times
     clusters); small work is done in the calling thread.
     """
-    n_threads = int(min(n_tiles, max(1, entries // _MIN_ENTRIES_PER_THREAD)))
-    n_threads = min(n_threads, numba.config.NUMBA_NUM_THREADS)
+    most: int = numba.config.NUMBA_NUM_THREADS  # type: ignore[attr-defined]
+    n_threads = int(min(n_tiles, max(1, entries // _MIN_ENTRIES_PER_THREAD), most))
     if n_threads > 1:  # numba takes longer to say the number of its threads than a small pass takes
         n_threads = min(numba.get_num_threads(), n_threads)
     if n_threads <= 1:

@@ -101,11 +101,14 @@ class PrototypeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Fair
         codes: np.ndarray,
         *,
         shift: np.ndarray | None = None,
-        n_groups: int | None = None,
+        shape: tuple[int, int] | None = None,
         weights: np.ndarray | None = None,
     ) -> Any:
-        """The rows for a fit or an assignment: `TiledPoints`, or `ListedPoints` for many clusters."""
-        shape = n_groups or len(self.groups_), self.n_clusters
+        """The rows for a fit or an assignment: `TiledPoints`, or `ListedPoints` for many clusters.
+
+        The `shape` of the prices of an assignment is (n_groups, n_clusters).
+        """
+        shape = shape or (len(self.groups_), self.n_clusters)
         dtype, squared = DTYPES[self._precision], self._power == 2
         if self._takes_lists and squared and weights is None and worth_listing(len(X), *shape):
             return ListedPoints.pack(X, codes, *shape, shift=shift, dtype=dtype)
@@ -155,7 +158,8 @@ class PrototypeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Fair
         X = self._new_rows(X)
         X = self._frame.into(X)
         codes, prices = self._codes(sensitive_features, X.shape[0])
-        points = self._points(X, codes, shift=self._shift, n_groups=len(prices))
+        # `n_clusters` may have been set anew.
+        points = self._points(X, codes, shift=self._shift, shape=(len(prices), len(self._centers)))
         points.measure(self._centers)
         return points.hard(self.scale_, prices)[0]
 
@@ -215,9 +219,10 @@ class PrototypeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Fair
             Minus the sum of squared distances to the centres (k-medians: of distances). It does not measure
             fairness.
         """
+        check_same_order(X, sample_weight, "sample_weight")
         rows = self._new_rows(X)
         labels = self.predict(X, sensitive_features=sensitive_features)
-        weights = _check_sample_weight(sample_weight, rows, dtype=np.float64)
+        weights = _check_sample_weight(sample_weight, rows, dtype=np.float64, ensure_non_negative=True)
         return -self._paid(rows, labels, self.cluster_centers_, weights)
 
     def _paid(

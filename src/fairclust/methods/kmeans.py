@@ -88,7 +88,7 @@ class KMeans(PrototypeClusterer):
     def _searched(self, X: np.ndarray) -> np.ndarray:
         """The centres that the search finds from the best starts."""
         rng = check_random_state(self.random_state)
-        points = self._points(X, np.zeros(X.shape[0], np.int32), n_groups=1)
+        points = self._points(X, np.zeros(X.shape[0], np.int32), shape=(1, self.n_clusters))
         starts = (initial_centers(X, self.n_clusters, "k-means++", rng) for _ in range(self.n_init))
         runs = [plain_run(points, Prototypes(start), self._update, _TOL) for start in starts]
         return plain_search(points, runs, self._update, _TOL, rng).prototypes.centers

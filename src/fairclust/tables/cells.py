@@ -27,7 +27,7 @@ _MOST_STEPS = 50
 # Steps with a number, such as '1 - none', '2' and 'grade 3'.
 _NUMBERED = re.compile(r"\(?(\d{1,2})\s*(?:$|[-–.:=)(]\s*[^\W\d])")
 _STAGE = re.compile(
-    r"^(?:grade|level|stage|tier|phase|class|grad|pflegegrad|pflegestufe|stufe|klasse|stadium|niveau|nivel|grado|classe|fase)\s*"
+    r"^(?:grade|level|stage|tier|phase|class|year|nyha|asa|ecog|priority|grad|pflegegrad|pflegestufe|stufe|klasse|stadium|niveau|nivel|grado|classe|fase)\s*"
     r"(?=\d+$|[ivx]+$)"
 )
 
@@ -55,12 +55,17 @@ _UNDER, _ABOVE, _TO, _OVER, _OR = ("|".join(WORDS[key]) for key in ("under", "ab
 # A time of the day, and a fraction with a common denominator: others are dates, blood pressures and the like. Words
 # behind these are not units but those of dates and addresses.
 _CLOCK = re.compile(
-    r"(\d{1,3}):([0-5]\d)(?::([0-5]\d))?(?:[.,](\d+))?(?: ?h| ?min| ?uhr| ?([ap])\.?m\.?)?(?=(?: ?/ ?[a-z]+)?[+)-]*$)",
+    r"(\d{1,3})(?::|\.(?=\d\d ?uhr))([0-5]\d)(?::([0-5]\d))?(?:[.,](\d+))?(?: ?h| ?(min)| ?uhr| ?([ap])\.?m\.?)?"
+    r"(?=(?: ?/ ?[a-z]+)?[+)-]*$)",
     re.IGNORECASE,
 )
 _FRACTION = re.compile(
     r"(?<![\d/])(?:(\d+) +)?(\d{1,3}(?:[.,]\d+)?)/([234568]|1[026]|20|3[02]|64|1[01]0)(?:[.,]0)?"
     rf"(?=\s*(?:(?:{'|'.join(map(re.escape, _SPELLINGS))})[a-z]{{0,2}})?[+)-]*$)"
+)
+# Points of so many.
+_SCORE = re.compile(
+    r"(\d{1,3}(?:[.,]\d+)?)(?: ?/ ?(?=\d\d)|(?: out)? (?:of|sur|von|van|de|di|su) )(5|10|20|30|100)"
 )
 # Numbers in several units, such as '2 h 30 min'.
 _PART = r"((?<![\d.,])\d+(?:[.,]\d+)?)\s*([^\W\d]+|['\"]+)?[.,]?\s*(?:(?:and|und|et|y|e|og|och|en)\s+)?"
@@ -76,18 +81,19 @@ _MEASURED = re.compile(
 # What stands behind a number and does not change it: '100,-', '15*', '18[1]', '22 (est.)', '4 or more', '45 years old'.
 _BEHIND = re.compile(
     r"(?<=\d)[.,]-+(?=\D*$)|(?<=[\w%€$])\s*(?:\*+|[†‡§]|\[\w{1,3}\]|\((?:est|approx|ca|prov)[a-z]*\.?\))$|"
-    rf"(?<=[\d ])\s*(?:{_OR}) (?:{_OVER})\b|(?<=\d)\+(?= ?[^\W\d])|(?<=\w) (?:old|alt)$"
+    rf"(?<=[\d ])\s*(?:{_OR}) (?:{_OVER})\b|(?<=\d)\+(?= ?[^\W\d])|(?<=\w) (?:old|alt)$|"
+    r"(?<!11)(?<=1)(?:st|er|re)$|(?<=2)nd$|(?<=3)rd$|(?<=\d)th$"
 )
 # Behind one of these units, a number without a unit has the next smaller one.
 _NEXT_UNIT = {"year": "month", "h": "min", "min": "s", "ft": "in", "m": "cm"}
 # Among times, these are units of time.
-_TIME_LETTERS = {"m": "min", "J": "year"}
+_TIME_LETTERS = {"m": "min", "J": "year", "a": "year"}
 _LIMIT = r"[0-9](?:[0-9.,' ]*[0-9])?(?: ?[kKM]\b)?"
 _RANGE = re.compile(
     rf"(?P<under>(?:<=?|≤|{_UNDER})\s*)?(?P<above>(?:>=?|≥|{_ABOVE})\s*)?"
-    rf"[^\d\s<>.-]{{0,4}}\s*(?P<low>{_LIMIT})\s*[^\d\s<>-]{{0,6}}?\s*"
+    rf"[^\d\s<>.-]{{0,4}}\s*(?P<low>{_LIMIT})\s*(?P<of_low>[^\d\s<>-]{{0,6}}?)\s*"
     rf"((?:-|\.\.+|,|{_TO})\s*[^\d\s<>-]{{0,4}}?\s*(?P<high>{_LIMIT})|(?P<over>\+|(?:{_OR}) (?:{_OVER})))?"
-    r"\s*[^\d<>+-]{0,12}",
+    r"\s*(?P<of>[^\d<>+-]{0,12})",
     re.IGNORECASE,
 )
 
@@ -121,6 +127,7 @@ def plain(text: str) -> str:
     if text.isascii():
         return text
     text = re.sub(r"(?<=\d)(?=[¼½¾⅓⅔⅛⅜⅝⅞])", " ", text)
+    text = re.sub(r"(?<=\d)[ºª]$", "", re.sub("[º˚](?=[CF])", "°", text))
     text = unicodedata.normalize("NFKC", text).translate({0x2044: "/", 0x2019: "'"})
     text = "".join(str(unicodedata.decimal(sign)) if sign.isdecimal() else sign for sign in text)
     return re.sub("[\u2010-\u2015\u2212]", "-", text).strip()
@@ -141,7 +148,10 @@ def measured(text: str, decimal: str, clock: str = "h") -> tuple[float, str] | N
         return number, ""
     if (text := _BEHIND.sub("", text)).isdecimal():
         return float(text), ""
-    text = _CLOCK.sub(partial(_in_hours, decimal, clock), text) if ":" in text else text
+    if ":" in text or text[-3:].lower() == "uhr":
+        text = _CLOCK.sub(partial(_in_hours, decimal, clock), text)
+    if (found := _SCORE.fullmatch(text)) and (points := float(found[1].replace(",", "."))) <= int(found[2]):
+        return points, f"/{found[2]}"
     text = _FRACTION.sub(partial(_in_decimals, decimal), text) if "/" in text else text
     if _COMPOUND.fullmatch(text) and (whole := _in_first_unit(re.findall(_PART, text))):
         return whole
@@ -162,16 +172,22 @@ def measured(text: str, decimal: str, clock: str = "h") -> tuple[float, str] | N
         if times[1] == "B" and not (before or times[2] or number % 1):
             return None
         number, after = number * _TIMES[times[1]], times[2]
-    minus = [found["sign"], found["sign2"], found["end"]].count("-") + bool(found["open"])
+    side = after.rstrip(".").lower()
+    after = "" if side in (*WORDS["debit"], *WORDS["credit"]) else after
+    minus = (
+        [found["sign"], found["sign2"], found["end"]].count("-")
+        + bool(found["open"])
+        + (side in WORDS["debit"])
+    )
     return (-number if minus % 2 else number), unit(before + after)
 
 
 def _in_hours(decimal: str, clock: str, found: re.Match[str]) -> str:
     """A time of the day, or minutes and seconds, as a number of hours."""
     first, *others = (int(part) for part in found.groups()[:3] if part)
-    if found[5]:
-        first = first % 12 + 12 * (found[5] in "pP")
-    are_minutes = len(others) == 1 and (clock == "min" or found[4])
+    if found[6]:
+        first = first % 12 + 12 * (found[6] in "pP")
+    are_minutes = len(others) == 1 and (clock == "min" or found[4] or found[5])
     times = [0, first, *others] if are_minutes else [first, *others]
     seconds = sum(part * 60 ** (2 - i) for i, part in enumerate(times)) + float(f"0.{found[4] or 0}")
     return f"{seconds / 3600} h".replace(".", decimal)
@@ -196,9 +212,11 @@ def _in_first_unit(parts: list[tuple[str, str]]) -> tuple[float, str] | None:
             names[i] = _NEXT_UNIT.get(names[i - 1], names[i])
     kinds, sizes = zip(*(SIZES.get(name, ("", 0.0)) for name in names), strict=True)
     are_smaller = len(parts) > 1 and all(large > small for large, small in pairwise(sizes))
-    if not kinds[0] or len({*kinds}) > 1 or not are_smaller:
+    numbers = [float(number.replace(",", ".")) for number, _ in parts]
+    # Those of 4'40" are minutes and seconds.
+    are_times = names[:2] == ["ft", "in"] and numbers[1] >= 12
+    if not kinds[0] or len({*kinds}) > 1 or not are_smaller or are_times:
         return None
-    numbers = (float(number.replace(",", ".")) for number, _ in parts)
     return sum(number * size for number, size in zip(numbers, sizes, strict=True)) / sizes[0], names[0]
 
 
@@ -230,20 +248,23 @@ def in_unit(found: tuple[float, str] | None, own: str) -> float | None:
     if name in (own, ""):
         return None if name == "" and own == "%" and 0 < abs(number) < 1 else number
     if SIZES.get(own, ("",))[0] == "time":
-        name = _TIME_LETTERS.get(name, name)
+        name = "month" if name in ("m", "M") and own in ("month", "year") else _TIME_LETTERS.get(name, name)
     (kind, size), (other, of_own) = (SIZES.get(of, (of, 1.0)) for of in (name, own))
     return number * size / of_own if kind == other else None
 
 
 def is_currency(text: str) -> bool:
     """Whether a text is the sign or the name of a currency."""
-    return any(unicodedata.category(sign) == "Sc" for sign in text) or text.strip(".").lower() in _CURRENCIES
+    return any(unicodedata.category(sign) == "Sc" for sign in text) or text.strip(". ").lower() in _CURRENCIES
 
 
 def is_unknown(text: str) -> bool:
     """Whether a cell says that it has no value; why not may stand in brackets behind it."""
     word = text.strip().lower()
-    return not word or word in UNKNOWN or re.sub(r"\s*\(.*\)$", "", word) in UNKNOWN
+    if not word or word in UNKNOWN or re.sub(r"^[(<[]([^()]*)[)>\]]$|\s*\(.*\)$", r"\1", word) in UNKNOWN:
+        return True
+    # Errors of spreadsheets in all languages, such as '#¡DIV/0!', and amounts such as '- €'.
+    return bool(re.fullmatch(r"#[\w¡/]+[!?]|#nv", word)) or (word[0] == "-" and is_currency(word[1:]))
 
 
 def truth(text: str) -> str:
@@ -292,7 +313,7 @@ def steps(words: Iterable[str]) -> list[str]:
     n_both = len(known) - len(heads)
     are_marked = bool(signs) if heads.isalpha() else n_both > 1 or (n_both > 0 and "-" in signs)
     if all(re.fullmatch("[0-6A-Ga-g][+-]?", word) for word in known) and (
-        are_marked or (len(heads) > 3 and "ABCDEFG".startswith(heads))
+        are_marked or heads == "ABCDF" or (len(heads) > 3 and "ABCDEFG".startswith(heads))
     ):
         order = "- +" if heads[0] == "0" else "+ -"
         return sorted(known, key=lambda word: (word[0].upper(), order.index(word[1:] or " ")))
@@ -314,21 +335,28 @@ def key(word: str) -> str:
 
 def _bare(word: str) -> str:
     """A word of a scale without a number before it, or without 'stage' before a Roman number."""
-    bare = re.sub(r"^\(?\d+\s*[-–.:=)]\s*", "", _STAGE.sub("", key(word)))
+    bare = re.sub(r"^\(?\d+\s*[-–.:=)]\s*|\s*\(\d+\)$", "", _STAGE.sub("", key(word)))
     return bare if "/" in bare else bare.replace("-", " ")
 
 
 def _range(word: str) -> tuple[float, float] | None:
     """The ends of a range, which may stand in brackets behind its name, as in 'normal (18.5-24.9)'."""
-    found = _RANGE.fullmatch(re.sub(r"^[^\d<>(]+\((.*)\)$", r"\1", plain(word)))
+    text = re.sub(r"^[^\d<>(]+\((.*)\)$", r"\1", plain(word))
+    # As R and pandas write them: '(18,25]', and '[18,25[' in French.
+    found = _RANGE.fullmatch(re.sub(r"^[\[(\]]\s*([\d.]+), *([\d.]+)[\])\[]$", r"\1 - \2", text))
     if not found:
         return None
-    low, high = (by_any_sign(found[end] or "") for end in ("low", "high"))
-    if low is None or (found["high"] and (high is None or high[0] < low[0])):
+    limits = [by_any_sign(found[end] or "") for end in ("low", "high")]
+    if limits[0] is None or (found["high"] and limits[1] is None):
         return None
-    return (-math.inf if found["under"] else low[0]), (
-        low[0] if found["under"] else math.inf if found["above"] or found["over"] else (high or low)[0]
-    )
+    # '6-12 months' is below '1-2 years'.
+    of = unit(found["of"])
+    sizes = (SIZES.get(name, ("", 1.0))[1] for name in (unit(found["of_low"]) or of, of))
+    low, high = ((limit or limits[0])[0] * size for limit, size in zip(limits, sizes, strict=True))
+    if high < low:
+        return None
+    above = math.inf if found["above"] or found["over"] else high
+    return (-math.inf, low) if found["under"] else (low, above)
 
 
 def is_named(name: str, words: str) -> bool:

@@ -29,8 +29,9 @@ FEW_ROWS = 20
 _MONTH = rf"(?:{'|'.join(cells.WORDS['months'])})[^\W\d]*\.?"
 _DATE = re.compile(
     rf"([^\W\d]{{2,10}}\.?,? )?(\d{{4}}[-/.]\d{{1,2}}[-/.]\d{{1,2}}|\d{{1,2}}[-/.]\d{{1,2}}[-/.](\d{{2}}|\d{{4}})|"
-    rf"\d{{1,2}}[ .-]+{_MONTH}[., -]+\d{{2,4}}|{_MONTH}[ -](\d{{1,2}},? )?\d{{4}}|\d{{4}}-\d{{2}}|\d{{4}}[ -]?Q[1-4]|"
-    r"Q[1-4][ -]\d{4}|\d{8}T\d+|\d{1,2}[-/](19|20)\d\d|\d{4}年\d{1,2}月(\d{1,2}日)?)([ T]+\d.*)?",
+    rf"\d{{1,2}}(?:st|nd|rd|th|er)?[ .-]+(?:de )?{_MONTH}[., -]+(?:de )?\d{{2,4}}|{_MONTH}-\d{{2}}|"
+    rf"{_MONTH}[ -](\d{{1,2}},? )?\d{{4}}|\d{{4}}-\d{{2}}|\d{{4}}[ -]?Q[1-4]|\d{{4}}-?W\d\d|"
+    r"[QT][1-4][ -]\d{4}|\d{8}T\d+|\d{1,2}[-/](19|20)\d\d|\d{4}年\d{1,2}月(\d{1,2}日)?)([ T]+\d.*)?",
     re.IGNORECASE,
 )
 _DAY = re.compile(r"((19|20)?\d\d)(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])")
@@ -50,6 +51,8 @@ _LONG = 7
 _MANY = 2000
 # The decimal point of a file is not that of a column if the other one reads so many times as many cells.
 _CLEARLY = 1.02
+# Sizes of numbers that differ by this factor are those of different units.
+_APART = 5
 # The mean gap of numbers that rise from row to row and identify the rows is smaller than this.
 _GAP = 50
 
@@ -111,7 +114,14 @@ def understand(frame: pd.DataFrame, asked: Asked | None = None) -> list[Column]:
     """
     asked = asked or Asked()
     named = [name for name in frame.columns if not asked.features or name in asked.features]
-    columns = [understand_column(frame[name], asked) for name in named]
+    columns, errors = [], []
+    for name in named:
+        try:
+            columns.append(understand_column(frame[name], asked))
+        except TableError as error:
+            errors.append(str(error))
+    if errors:
+        raise TableError("\n".join(errors))
     wanted = {*asked.features, *asked.numbers, *asked.ordered}
     for column in columns:
         if not column.is_feature and column.name in wanted and "constant" not in column.note:
@@ -145,8 +155,12 @@ def understand_column(column: pd.Series, asked: Asked) -> Column:
         return Column(name, "number", "durations, in days")
     if name in asked.ordered:
         return _scale(as_text(values), name, [str(step) for step in asked.ordered[name]])
+    if isinstance(values.dtype, pd.CategoricalDtype) and values.dtype.ordered:
+        return _scale(as_text(values), name, [value_text(step) for step in values.cat.categories])
     if pd.api.types.is_numeric_dtype(values):
-        return _number(Column(name, "number"), values, asked)
+        # pyarrow's numbers lack some arithmetic.
+        plain = values if isinstance(values.dtype, np.dtype) else values.astype(float)
+        return _number(Column(name, "number"), plain, asked)
     return _of_text(values.astype(str).str.strip(), name, asked)
 
 
@@ -160,7 +174,8 @@ def _of_text(text: pd.Series, name: str, asked: Asked) -> Column:
         return float(counts[np.array(fits, bool)].sum() / len(text))
 
     def are_nearly_all(pattern: re.Pattern[str]) -> bool:
-        return share([pattern.fullmatch(word) for word in words]) > _NEARLY_ALL
+        fits = share([pattern.fullmatch(word) for word in words])
+        return fits > max(_NEARLY_ALL * share(~unknown), 0.5)
 
     if name not in asked.measured:
         if name not in asked.features and are_nearly_all(_DATE):
@@ -168,7 +183,7 @@ def _of_text(text: pd.Series, name: str, asked: Asked) -> Column:
         if cells.are_truths(words):
             ways = shortened(", ".join(map(repr, sorted(np.array(words)[~unknown].tolist()))), 200)
             note = f"truth values: {ways} are read as yes or no"
-            return Column(name, "category", note, {"truth": True}, _odd(text[unknown[entries]]))
+            return Column(name, "category", note, {"truth": True}, odd_cells(text[unknown[entries]]))
         if scale := cells.steps(words) if len(words) <= MAX_CATEGORIES else []:
             return _scale(text, name, scale)
         codes = [word for word in words if CODE.fullmatch(word)]
@@ -187,7 +202,7 @@ def _of_text(text: pd.Series, name: str, asked: Asked) -> Column:
     if any_odd or fit_nearly_all(there):
         reading |= {"odd": True} if any_odd else {}
         note = _example(words, values, str(reading.get("unit", "")))
-        column = Column(name, "number", note, reading, _odd(text[~there[entries]]))
+        column = Column(name, "number", note, reading, odd_cells(text[~there[entries]]))
         return _number(column, pd.Series(values[entries], text.index).dropna(), asked)
     # Numbers in units that mean the same in all columns do not become categories.
     units = [(cells.by_any_sign(word) if reading else None) for word in words]
@@ -236,9 +251,14 @@ def _number(column: Column, values: pd.Series, asked: Asked) -> Column:
 def _as_label(column: Column, values: pd.Series, asked: Asked) -> Column | None:
     """The column if its whole numbers are dates, identifiers or codes; None if they are measurements.
 
-    A measurement can also differ in every row. With signs or units, as in 'FR-12', identifiers must count the rows.
+    A measurement can also differ in every row. With units, identifiers must count the rows.
     """
-    name, is_plain, n_rows, distinct = column.name, not column.note, len(values), values.nunique()
+    name, is_plain, n_rows, distinct = (
+        column.name,
+        not column.reading.get("unit"),
+        len(values),
+        values.nunique(),
+    )
     low, high = float(values.min()), float(values.max())
     span, n_digits = high - low, len(f"{low:.0f}")
     # Salaries can have five digits each, and be different.
@@ -289,7 +309,7 @@ def _scale(text: pd.Series, name: str, scale: list[str]) -> Column:
             f"{shortened(', '.join(scale), 200)}. Fix: list every step"
         )
     shown = shortened(" < ".join(scale), 200)
-    return Column(name, "ordered", f"a scale: {shown}", {"levels": scale}, _odd(strange))
+    return Column(name, "ordered", f"a scale: {shown}", {"levels": scale}, odd_cells(strange))
 
 
 def find_reading(
@@ -314,9 +334,18 @@ def find_reading(
     return (swapped if is_unclear and is_larger and (money or (is_number & ~signed).any()) else stated)[1:]
 
 
+def _are_minutes(words: Sequence[str]) -> bool:
+    """Whether times such as 58:12 are no hours: one is no time of a day, or those of three parts are about an hour."""
+    times = [
+        [int(part) for part in word.split(":")] for word in words if re.fullmatch(r"\d+(:\d\d){1,2}", word)
+    ]
+    long, short = ([time[0] for time in times if len(time) == n] for n in (3, 2))
+    return any(map(_NO_HOUR.search, words)) or (bool(long and short) and max(long) < 2 <= min(short))
+
+
 def _read(words: Sequence[str], counts: np.ndarray, decimal: str) -> tuple[int, dict[str, Any], np.ndarray]:
     """How many rows are numbers with a decimal point, how they are read, and the numbers of the words, or NaN."""
-    clock = "min" if any(map(_SECONDS.search, words)) and any(map(_NO_HOUR.search, words)) else "h"
+    clock = "min" if any(map(_SECONDS.search, words)) and _are_minutes(words) else "h"
     amounts = [cells.measured(word, decimal, clock) for word in words]
     units = Counter[str]()
     for amount, n in zip(amounts, counts, strict=True):
@@ -330,6 +359,14 @@ def _read(words: Sequence[str], counts: np.ndarray, decimal: str) -> tuple[int, 
     if is_letter and n_rows < _NEARLY_ALL * counts[[amount is not None for amount in amounts]].sum():
         unit = ""
     values = np.array([cells.in_unit(amount, unit) for amount in amounts], dtype=float)
+    # Numbers without the unit that are of another size than those with one, as 172 beside '1.72 m', are unclear. The
+    # more frequent of the two are kept.
+    bare = np.array([amount is not None and not amount[1] for amount in amounts])
+    sizes = [np.abs(values[of & (values != 0)]) for of in (bare, ~bare & ~np.isnan(values))]
+    if unit and all(of.size and not np.isnan(of).any() for of in sizes):
+        low, high = sorted(sizes, key=np.min)
+        if low.max() * _APART < high.min():
+            values[bare if counts[bare].sum() < counts[~bare].sum() else ~bare] = np.nan
     reading = {
         "decimal": decimal,
         **({"unit": unit} if unit else {}),
@@ -349,14 +386,16 @@ def _example(words: Sequence[str], found: np.ndarray, unit: str) -> str:
     return ""
 
 
-def _odd(strange: pd.Series) -> str:
+def odd_cells(strange: pd.Series) -> str:
     """A sentence on cells that count as missing."""
     if strange.empty:
         return ""
     shown = list(dict.fromkeys(strange))
     listed = ", ".join(shortened(repr(word)) for word in shown[:3]) + (" and more" if len(shown) > 3 else "")
     row = f" in data row {int(strange.index[0]) + 1:,}" if len(strange) == 1 else ""
-    return f"{count(len(strange), 'cell')} ({listed}{row}) {'count' if len(strange) > 1 else 'counts'} as missing"
+    zeros = [word for word in shown if word.lower() in cells.WORDS["zero"]]
+    hint = f"; if {shortened(repr(zeros[0]))} means 0, write 0 in the table" if zeros else ""
+    return f"{count(len(strange), 'cell')} ({listed}{row}) {'count' if len(strange) > 1 else 'counts'} as missing{hint}"
 
 
 def _rare(values: pd.Series) -> str:

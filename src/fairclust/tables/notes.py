@@ -8,14 +8,14 @@ from collections.abc import Iterable, Mapping, Sequence
 import pandas as pd
 
 from fairclust.messages import percent, quoted, shortened
-from fairclust.tables.cells import SIZES, is_named, unit
+from fairclust.tables.cells import SIZES, is_named, is_unknown, unit
 from fairclust.tables.columns import ID_NAME, MAX_CATEGORIES, Column
 
 # Whole numbers with at most this many different values may be codes of categories.
 _FEW_VALUES = 12
 # If this share of the cells is missing, half of the values of the column or more are made up.
 _MANY_MISSING = 0.5
-_TREATED = {"impute": "imputed", "drop": "their rows are left out", "group": "treated as a separate value"}
+TREATED = {"impute": "imputed", "drop": "their rows are left out", "group": "treated as a separate value"}
 _SHOWN = 10
 # If at most this many cells, of that many rows for each, make up most of a column's variance, a note names them.
 _FAR_CELLS, _ROWS_OF_VARIANCE, _MOST_VARIANCE = 3, 20, 0.5
@@ -39,7 +39,7 @@ def of_columns(
     codes = [of.name for of in features if of.name not in (*protected, *weights) and _may_be_codes(of, cells)]
     texts = {of.name: cells[of.name] for of in features if not of.is_number} | dict(groups.items())
     notes = [
-        f"{name}: {n:,} of {len(groups):,} cells are missing, {_TREATED[missing]}; --exclude {quoted(name)} leaves the "
+        f"{name}: {n:,} of {len(groups):,} cells are missing, {TREATED[missing]}; --exclude {quoted(name)} leaves the "
         "column out"
         for name, n in lacking.items()
         if n >= _MANY_MISSING * len(groups)
@@ -56,6 +56,14 @@ def of_columns(
             f"many people a row stands for, --weight {quoted(weights[0])}"
         )
     notes += [f"{name}: {text}" for name, of in texts.items() for text in _alike(of)]
+    for name, of in groups.items():
+        # "missing" is the group of missing values, if this was asked for.
+        kept = {"missing"} if missing == "group" else set()
+        if unknown := [repr(value) for value in {*of.dropna()} - kept if is_unknown(str(value))]:
+            notes.append(
+                f"{name}: {_listed(sorted(unknown))} seem to be missing values, but are groups with bounds of their "
+                "own; empty these cells in the table if their rows are to be treated as missing"
+            )
     if left_out := [f"{column.name} ({column.note})" for column in columns if not column.is_feature]:
         notes.append("left out: " + "; ".join(left_out))
     notes += [f"{column.name}: {column.note}" for column in features if column.note]
@@ -65,7 +73,7 @@ def of_columns(
             + " ".join(map(quoted, codes[:_SHOWN]))
         )
     rest = ", ".join(f"{name} {n:,}" for name, n in lacking.items())
-    return [*notes, f"missing cells, {_TREATED[missing]}: {rest}"] if rest else notes
+    return [*notes, f"missing cells, {TREATED[missing]}: {rest}"] if rest else notes
 
 
 def _may_be_weights(column: Column) -> bool:

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from fairclust.group_encoding import SensitiveColumn, combination_names, cross_codes, cut_column, is_measured
-from fairclust.messages import shortened
+from fairclust.messages import count, shortened
 from fairclust.stored import storable
 from fairclust.tables import notes
 from fairclust.tables.cells import is_unknown, truth
@@ -26,6 +26,7 @@ from fairclust.tables.columns import (
     Column,
     as_text,
     numbers,
+    odd_cells,
     understand,
     understand_column,
 )
@@ -212,6 +213,27 @@ class Preparation:
                     part = np.array([value in ones for value in (*values, None)])[codes]
                 found.append((np.asarray(part, np.float64) - mean) / scale)
         return np.column_stack(found)
+
+    def notes_on(self, frame: pd.DataFrame) -> list[str]:
+        """Sentences on cells of new rows that count as missing, or as none of the known values."""
+        told, lacking = [], []
+        for column in self.columns:
+            cells = frame[column.name]
+            missing = read(cells, column).isna()
+            if odd := odd_cells(cells[missing & cells.notna()].astype(str)):
+                told.append(f"{column.name}: {odd}")
+            if missing.any():
+                lacking.append(f"{column.name} {missing.sum():,} of {len(frame):,}")
+        told += [
+            f"{name}: {count(len(values), 'value')} did not occur in the fit, such as {shortened(repr(values[0]))}; "
+            "these rows count as having none of the known values"
+            for name, values in self.unseen(frame).items()
+        ]
+        return (
+            [*told, f"missing cells, {notes.TREATED[self.missing]}: {', '.join(lacking)}"]
+            if lacking
+            else told
+        )
 
     def unseen(self, frame: pd.DataFrame) -> dict[str, list[str]]:
         """For each column of categories, its values that did not occur in the fit, if there are any.

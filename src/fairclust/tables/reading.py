@@ -7,6 +7,7 @@ workbooks, which are turned into CSV) go one way: every row is checked, and pand
 from __future__ import annotations
 
 import bz2
+import codecs
 import csv
 import glob
 import gzip
@@ -17,7 +18,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
@@ -51,6 +52,15 @@ _ROWS_AHEAD, _ROWS_OF_DECIMALS = 2000, 500
 # Older pandas rounds the last digit of some numbers unless it is told otherwise.
 _IS_EXACT = tuple(map(int, pd.__version__.split(".")[:2])) >= (3, 1)
 _EXACT: dict[str, Any] = {} if _IS_EXACT else {"float_precision": "round_trip"}
+# How files begin that are no text.
+_BEGINNINGS = {
+    b"PK": "a zip archive or a workbook",
+    b"\x1f\x8b": "a gzip archive",
+    b"\x28\xb5\x2f\xfd": "a Zstandard archive",
+    b"PAR1": "a Parquet file",
+    b"\x93NUM": "an array of NumPy",
+    b"%PDF": "a PDF",
+}
 _ATTRIBUTE = re.compile(r"""\s*@attribute\s+('[^']*'|"[^"]*"|\S+)\s""", re.IGNORECASE)
 
 
@@ -176,7 +186,11 @@ def clean(frame: pd.DataFrame, *, ids: Collection[str] = ()) -> list[str]:
         words = np.array([*(np.nan if value in missing else value for value in plain), np.nan], object)
         there = pd.notna(words[:-1])
         notes += [f"{name}: {text}" for text in describe_merged(found[there], words[:-1][there])]
-        frame.isetitem(i, pd.Series(words[codes], frame.index).infer_objects())
+        column = pd.Series(words[codes], frame.index).infer_objects()
+        if getattr(cells.dtype, "ordered", False):
+            steps = [one_spelling(value_text(step)) for step in cells.cat.categories]
+            column = column.astype(pd.CategoricalDtype(steps, ordered=True))
+        frame.isetitem(i, column)
     return notes
 
 
@@ -189,7 +203,7 @@ def column_names(header: Iterable[str], path: Path) -> list[str]:
     """Names of the columns in one spelling. Two columns of one name are an error."""
     places: dict[str, int] = {}
     for place, text in enumerate(header, start=1):
-        name = one_spelling(text) or f"Unnamed: {place - 1}"
+        name = one_spelling(" ".join(text.splitlines())) or f"Unnamed: {place - 1}"
         if name in places:
             raise TableError(
                 f"{path} has the column {shortened(repr(name))} twice, as columns {places[name]:,} and {place:,}. Fix: "
@@ -212,7 +226,7 @@ def open_table(path: Path, form: Format) -> Opened:
     if form.sheet is not None and end not in _WORKBOOKS:
         raise TableError(f"--sheet: {path} is no workbook, so it has no sheets. Fix: leave the option out")
     with _plain_errors(path, form):
-        if end in _WORKBOOKS:
+        if end in _WORKBOOKS and _is_workbook(path):
             sheet, notes = _sheet_as_csv(path, form)
             form = form._replace(delimiter=",", decimal=form.decimal or ".", encoding="utf-8")
             opened = _open_text(path, form, partial(io.BytesIO, sheet))
@@ -237,6 +251,12 @@ def _plain_errors(path: Path, form: Format) -> Iterator[None]:
     except TableError:
         raise
     except UnicodeError:
+        with suppress(OSError, EOFError), _opener(path)() as file:
+            head = file.read(4)
+            if kind := next((kind for begin, kind in _BEGINNINGS.items() if head.startswith(begin)), ""):
+                raise TableError(
+                    f"{path} is {kind}. Fix: unpack it, or give it the end of its format"
+                ) from None
         raise TableError(
             f"{path} is no {form.encoding} text; try --encoding cp1252, or that of its language or program, such as "
             "cp1250 or utf-16"
@@ -262,9 +282,17 @@ def _opener(path: Path) -> Callable[[], IO[Any]]:
     return partial(_OPENERS.get(path.suffix.lower(), open), path, "rb")
 
 
+def _is_workbook(path: Path) -> bool:
+    """Whether a file has the first bytes of a workbook. Many programs write text under the name of one."""
+    with _opener(path)() as file:
+        return file.read(4) in (b"PK\3\4", b"\xd0\xcf\x11\xe0", b"")
+
+
 def _text(file: IO[Any], form: Format) -> io.TextIOWrapper:
     is_usual = form.encoding.lower().replace("_", "-") in ("utf-8", "utf8")
-    return io.TextIOWrapper(file, "utf-8-sig" if is_usual else form.encoding, newline="")
+    buffered: Any = file if hasattr(file, "peek") else io.BufferedReader(file)
+    usual = "utf-16" if buffered.peek(2)[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) else "utf-8-sig"
+    return io.TextIOWrapper(buffered, usual if is_usual else form.encoding, newline="")
 
 
 def _open_text(path: Path, form: Format, opener: Callable[[], IO[Any]]) -> Opened:
@@ -282,7 +310,7 @@ def _open_text(path: Path, form: Format, opener: Callable[[], IO[Any]]) -> Opene
             above = _comments_above(head, form)
     sign = form.delimiter or _likely_delimiter(head[above : above + _HEAD_ROWS])
     dialect: dict[str, Any] = {"quotechar": form.quote, "skipinitialspace": sign != " "}
-    width, n_rows, ahead, footers = 0, 0, list[list[str]](), list[str]()
+    width, n_rows, n_repeats, ahead, footers = 0, 0, 0, list[list[str]](), list[str]()
     with opener() as file:
         rows = _rows(path, islice(_text(file, form), above, None), above, delimiter=sign, **dialect)
         if form.header and form.header_row is None:
@@ -291,6 +319,9 @@ def _open_text(path: Path, form: Format, opener: Callable[[], IO[Any]]) -> Opene
             above = top[place][0] - 1 if place else above
             rows = chain(top[place:], rows)
         for line, row in _above_footers(rows, footers):
+            if ahead and form.header and _repeats(row, ahead[0]):
+                n_repeats += 1
+                continue
             width, n_rows = width or len(row), n_rows + 1
             if len(row) != width:
                 raise TableError(
@@ -310,6 +341,8 @@ def _open_text(path: Path, form: Format, opener: Callable[[], IO[Any]]) -> Opene
             f"{count(len(footers), 'row')} at the end left out, because only the first cell has words, as "
             f"{shortened(repr(footers[0]))}"
         )
+    if n_repeats:
+        notes.append(f"{count(n_repeats, 'row')} left out, with the names of the columns again, or of dashes")
     decimal = form.decimal or "."
     if form.decimal is None and sign != "," and _show_commas(ahead[:_ROWS_OF_DECIMALS]):
         decimal = ","
@@ -331,7 +364,7 @@ def _open_text(path: Path, form: Format, opener: Callable[[], IO[Any]]) -> Opene
             for _ in islice(text, above):
                 pass
             return pd.read_csv(
-                text,
+                _without_repeats(text, dialect | {"delimiter": sign}) if n_repeats else text,
                 sep=sign,
                 header=n_below if form.header else None,
                 names=range(width),
@@ -387,6 +420,24 @@ def _above_footers(
         held.clear()
         yield line, row
     footers += [row[0].strip() for _, row in held]
+
+
+def _repeats(row: Sequence[str], names: Sequence[str]) -> bool:
+    """Whether a row below the header is the header again, or has nothing but dashes."""
+    cells = [cell.strip() for cell in row]
+    is_header = cells == [*names] and any(name[:1].isalpha() for name in names)
+    return len(cells) > 1 and (is_header or all(re.fullmatch("[-=:]{2,}", cell) for cell in cells))
+
+
+def _without_repeats(text: Iterable[str], dialect: dict[str, Any]) -> io.StringIO:
+    """A text without the rows that `_repeats` finds below its first row."""
+    out, rows = io.StringIO(), csv.reader(text, **dialect)
+    names = next(rows)
+    kept = (row for row in rows if not _repeats(row, [name.strip() for name in names]))
+    del dialect["skipinitialspace"]
+    csv.writer(out, **dialect).writerows(chain([names], kept))
+    out.seek(0)
+    return out
 
 
 def _comments_above(head: list[str], form: Format) -> int:
@@ -471,10 +522,19 @@ def _heading(
         )
     n_below = 0
     while describes := _describing(rows):
-        notes.append(
-            f"a row below the names of the columns is left out, because it describes them, as {describes} does"
-        )
-        del rows[0]
+        below = [word.strip() for word in rows.pop(0)]
+        if any(word and not name for name, word in zip(names, below, strict=True)):
+            # A merged cell spans several columns, which have their own names below it.
+            span = ""
+            for i, word in enumerate(below):
+                span = names[i] or span
+                names[i] = f"{span} {word}".strip() if word else names[i]
+            joined = next(name for name, word in zip(names, below, strict=True) if word)
+            notes.append(f"the names of the columns are in two rows, as in {shortened(repr(joined))}")
+        else:
+            notes.append(
+                f"a row below the names of the columns is left out, because it describes them, as {describes} does"
+            )
         n_below += 1
     return names, n_below, notes
 
@@ -513,13 +573,23 @@ def _sheet_as_csv(path: Path, form: Format) -> tuple[bytes, list[str]]:
 
     Lines count the rows of the sheet, also those that are empty.
     """
-    from python_calamine import CalamineWorkbook
+    from python_calamine import CalamineWorkbook, SheetVisibleEnum
 
     book = CalamineWorkbook.from_path(str(path))
     sheets: dict[str, list[list[str]]] = {}
-    for name in book.sheet_names:
-        cells = book.get_sheet_by_name(name).to_python(skip_empty_area=False)
+    hidden = {of.name for of in book.sheets_metadata if of.visible != SheetVisibleEnum.Visible}
+    filled = set[str]()
+    for name in sorted(book.sheet_names, key=hidden.__contains__):
+        sheet = book.get_sheet_by_name(name)
+        cells = sheet.to_python(skip_empty_area=False)
         rows = [[" ".join(value_text(cell).splitlines()) for cell in row] for row in cells]
+        place = _header_place(rows[:_HEAD_ROWS]) if rows else 0
+        for (top, left), (bottom, right) in sheet.merged_cell_ranges or ():
+            # A cell that spans rows of data states the value of all of them.
+            if left == right and place < top < bottom < len(rows):
+                filled.add(name)
+                for row in rows[top : bottom + 1]:
+                    row[left] = rows[top][left]
         full = [i for i, column in enumerate(zip(*rows, strict=True)) if any(column)]
         if full:
             sheets[name] = [[row[i] for i in full] for row in rows]
@@ -531,12 +601,14 @@ def _sheet_as_csv(path: Path, form: Format) -> tuple[bytes, list[str]]:
         )
     headers = {name: rows[_header_place(rows[:_HEAD_ROWS])] for name, rows in sheets.items()}
     expected = (name for name, row in headers.items() if not {*row}.isdisjoint(form.names))
-    largest = max(sheets, key=lambda name: len(sheets[name]) * len(sheets[name][0]))
+    largest = max(sheets, key=lambda name: (name not in hidden, len(sheets[name]) * len(sheets[name][0])))
     name = form.sheet if form.sheet is not None else next(expected, largest)
     notes = []
     if len(sheets) > 1 and form.sheet is None:
         others = shortened(", ".join(repr(of) for of in sheets if of != name), 200)
         notes.append(f"the sheet {name!r} is read, and not {others}; --sheet names another")
+    if name in filled:
+        notes.append(f"cells of the sheet {name!r} that span several rows count for each of these rows")
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows(row if any(row) else [] for row in sheets[name])
     return text.getvalue().encode(), notes
@@ -558,7 +630,9 @@ def _read_statistics(path: Path, form: Format) -> _Read:
     labels = about.variable_value_labels if end in ("sav", "por", "dta") else {}
     labels = {name: of for name, of in labels.items() if frame[name].dropna().isin([*of]).all()}
     for name, of in labels.items():
-        frame[name] = frame[name].map(of).astype("category")
+        steps = [of[code] for code in sorted(of)]
+        is_scale = about.variable_measure.get(name) == "ordinal" and len({*steps}) == len(steps) > 2
+        frame[name] = frame[name].map(of).astype(pd.CategoricalDtype(steps, True) if is_scale else "category")
     names = shortened(", ".join(labels), 200)
     return frame, [f"the labels of the codes are the values of {names}"] if names else []
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from fairclust.group_encoding import check_same_order
 from fairclust.kernels.assignment import Potentials
 from fairclust.kernels.tiles import blocks, make_layout
 from fairclust.methods.price.bounds import Bounds, bounds_criterion
@@ -148,6 +149,8 @@ def fair_assignment(
     >>> fair_assignment([[0, 1], [0, 1], [0, 2], [0, 3]], size_max=2).labels.tolist()
     [1, 1, 0, 0]
     """
+    check_same_order(distances, sample_weight, "sample_weight", "distances")
+    check_same_order(distances, sensitive_features, of="distances")
     costs = np.asarray(distances)
     if costs.ndim != 2 or not costs.size:
         raise ValueError(f"distances must be a non-empty matrix, found shape {costs.shape}")
