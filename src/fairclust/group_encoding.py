@@ -237,14 +237,18 @@ def factored(sensitive_features: Any, what: str = "sensitive_features") -> Value
         ) from None
     if values.dtype.kind == "M":
         days, seconds = names.astype("datetime64[D]"), names.astype("datetime64[s]")
-        names = np.where(names == days, days.astype(str), seconds.astype(str))
+        precise = np.where(names == seconds, seconds.astype(str), names.astype(str))
+        names = np.where(names == days, days.astype(str), precise)
     return Values(entries, _of_one_type(names, what) if names.dtype == object else names)
 
 
 def _of_one_type(cells: np.ndarray, what: str) -> np.ndarray:
     """Different objects as numbers if all are numbers, else as strings; two types with one string are an error."""
     if all(isinstance(value, (bool, np.bool_, Integral, Real)) for value in cells):
-        return np.array(cells.tolist() or [0])[: len(cells)]
+        found = np.array(cells.tolist() or [0])[: len(cells)]
+        if len(np.unique(found)) < len(cells):
+            raise ValueError(f"{what} has numbers that differ by less than a float tells apart: pass texts")
+        return found
     types: dict[str, type] = {}
     for value in cells:
         if isinstance(value, (list, tuple, np.ndarray)):

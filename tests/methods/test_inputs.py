@@ -122,6 +122,7 @@ def test_dates_as_groups_are_dates():
     codes, names = encode_groups(days)
     assert names.tolist() == ["2020-01-01", "2020-01-02"] and codes.tolist() == [0, 1, 0]
     assert encode_groups(pd.Series(days), known=names)[0].tolist() == [0, 1, 0]
+    assert encode_groups(days + np.array([1, 2, 1]) * np.timedelta64(100, "ms"))[0].tolist() == [0, 1, 0]
     assert encode_groups(days + np.timedelta64(90, "m"))[1].tolist() == [
         "2020-01-01T01:30:00",
         "2020-01-02T01:30:00",

@@ -233,7 +233,7 @@ def _check_columns(path: Path, schema: Any, names: tuple[str, ...], sensitive: s
 
     if not names:
         raise ChunkError(f"{path} has only the column {sensitive!r}: add columns of numbers to cluster by")
-    for name in (*names, sensitive):
+    for name in (sensitive, *names):
         if schema.names.count(name) != 1:
             how_many = "two columns" if name in schema.names else "no column"
             raise ChunkError(f"{path} has {how_many} {name!r}; it has {', '.join(schema.names)}")

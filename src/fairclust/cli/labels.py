@@ -114,8 +114,8 @@ def _whole_numbers(path: Path, cells: pd.Series) -> np.ndarray:
 def labels_table(frame: pd.DataFrame, reasons: pd.Series, labels: np.ndarray, ids: list[str]) -> pd.DataFrame:
     """Make a table with the number of each row, counted from 1, its identifiers (columns `ids`) and its cluster.
 
-    An identifier with the name of one of our columns gets another name. `labels` are those of the rows without a reason.
-    The other rows get no cluster, and their `reasons` as text.
+    An identifier with the name of one of our columns gets another name. `labels` are those of the rows without a
+    reason. The other rows get no cluster, and their `reasons` as text.
     """
     own = ("row", "cluster", "reason")
     others = frame[ids].rename(columns=lambda name: f"{name} (table)" if name in own else name)
