@@ -160,10 +160,9 @@ def table_files(path: str | Path) -> list[Path]:
 def _total(frame: pd.DataFrame) -> str:
     """A note if the last row has sums of the others, which a word says that occurs nowhere else in its column."""
     for name, cell in frame.iloc[-1].items():
-        # As in 'Total (n = 60)'.
-        is_word = (
-            isinstance(cell, str) and re.sub(r"[ :]*(\(.*\))?$", "", cell.strip().lower()) in WORDS["totals"]
-        )
+        # The word of 'Total (n = 60)' is 'total'.
+        word = re.sub(r"[ :]*(\(.*\))?$", "", cell.strip().lower()) if isinstance(cell, str) else ""
+        is_word = word in WORDS["totals"]
         if is_word and len(frame) > 1 and not (frame[name].iloc[:-1] == cell).any():
             return f"the last row is left out, because {cell!r} in {shortened(str(name))} says that it has totals or means"
     return ""
