@@ -164,7 +164,8 @@ def _total(frame: pd.DataFrame) -> str:
         word = re.sub(r"[ :]*(\(.*\))?$", "", cell.strip().lower()) if isinstance(cell, str) else ""
         is_word = word in WORDS["totals"]
         if is_word and len(frame) > 1 and not (frame[name].iloc[:-1] == cell).any():
-            return f"the last row is left out, because {cell!r} in {shortened(str(name))} says that it has totals or means"
+            where = f"{cell!r} in {shortened(str(name))}"
+            return f"the last row is left out, because {where} says that it has totals or means"
     return ""
 
 
