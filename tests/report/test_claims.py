@@ -239,7 +239,7 @@ def test_never_rises():
     found, numbers = verdict("never_rises", material(cells, steps=falls), methods=["own"])
     assert found == "holds" and numbers == "objective rises in none of 1 fits"
     found, numbers = verdict("never_rises", material(cells, steps=[*falls, *rises]), methods=["own"])
-    assert found == "does not hold" and "rises in 1 of 2 fits, by at most 0.05 of its value" in numbers
+    assert found == "does not hold" and "rises in 1 of 2 fits, by at most 5.0 % of its value" in numbers
     data = material(cells, steps=rises)
     assert judge("never_rises", data, methods=["own"], options={"tolerance": 0.06}) == "holds"
     assert judge("never_rises", material(cells), methods=["own"]) == "not tested"

@@ -226,6 +226,11 @@ class TableSpec(Spec):
     remarks: tuple[str, ...] = Field(default=(), description="Sentences below the table.")
     reasons: tuple[ReasonSpec, ...] = ()
 
+    @property
+    def level_metric(self) -> str:
+        """The fairness metric that chooses settings which the paper does not publish; empty if none does."""
+        return self.match.fairness if self.match else ""
+
 
 _NEEDS = {
     **{"front": ("x", "y"), "along_lam": ("y",), "lines": ("x", "y")},

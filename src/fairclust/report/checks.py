@@ -163,7 +163,7 @@ def never_rises(case: Case) -> Finding:
         rise = np.diff(values) / np.maximum(np.abs(values[:-1]), np.finfo(float).tiny)
         rises.append(float(rise.max()))
     if n_rises := sum(rise > tolerance for rise in rises):
-        most = f"by at most {max(rises):.3g} of its value"
+        most = f"by at most {percent(max(rises))} of its value"
         return FAILS, f"objective rises in {n_rises} of {len(rises)} fits, {most}"
     return HOLDS, f"objective rises in none of {len(rises)} fits"
 

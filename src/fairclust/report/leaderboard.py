@@ -171,8 +171,9 @@ def make_leaderboard(scores: pd.DataFrame, names: Names) -> pd.DataFrame:
 
 def _board(scores: pd.DataFrame, cost: str, names: Names) -> pd.DataFrame:
     starts, place = start_costs(scores, cost), [*INSTANCE, "level"]
-    # Nothing can be compared at a level that no start reaches, or on an instance with a single method.
-    several = starts.groupby(INSTANCE).method.transform("nunique") > 1
+    # Nothing can be compared at a level that no start reaches, or on an instance with the methods of one family.
+    families = starts.method.map(lambda method: names.families.get(method, method))
+    several = families.groupby([starts[name] for name in INSTANCE]).transform("nunique") > 1
     starts = starts[np.isfinite(starts.best) & several]
     if starts.empty:
         return starts

@@ -28,8 +28,9 @@ from fairclust.report.render import (
     escape_markdown,
     fixed,
 )
+from fairclust.report.rows import MATCHED
 from fairclust.report.selection import where
-from fairclust.report.verdicts import AGREES, AS_PROGRAM, DIFFERS, NOT_COMPARABLE, SIGNS
+from fairclust.report.verdicts import AGREES, AS_PROGRAM, CHOSE, DIFFERS, NOT_COMPARABLE, SIGNS
 
 WIDTH = 100
 """A table in Markdown is not wider than a terminal of so many characters."""
@@ -39,10 +40,14 @@ OURS = "Methods of this project"
 LEGEND = (
     "Values are means over the starts. Beneath stands what the paper prints. "
     + ", ".join(f"{sign} {verdict}" for verdict, sign in SIGNS.items())
-    + " (no value, a time of another machine, a value that chose the setting, or plain K-means has it, too)."
+    + " (no value, a time of another machine, a cost at another fairness, or plain K-means has it, too)."
+)
+LEVEL = (
+    f"{CHOSE} The paper does not publish this setting. The cost is read where the fairness is that of the paper, less "
+    "2 %, between two settings if necessary, so this number is no result and is not bold."
 )
 Rows = list[tuple[str, list[str]]]
-Numbers = list[tuple[str, bool]]
+Numbers = list[tuple[str, bool, str]]
 _ORDER = (DIFFERS, AS_PROGRAM, AGREES, NOT_COMPARABLE)
 Pick = dict[str, Any]
 _PLACE = ("dataset", "n_clusters", "method", "lam")
@@ -54,7 +59,7 @@ _WITH_BOLD = LATEX | str.maketrans({"\x02": r"\textbf{", "\x03": "}"})
 class Entry:
     """A cell of a table: ours and the reported numbers, and the verdict; without numbers where nothing was asked.
 
-    A number is its text, and whether no other method of the paper has a better one on the same data.
+    A number is its text, whether no other method of the paper has a better one on the same data, and its sign.
     """
 
     ours: Numbers = field(default_factory=list)
@@ -64,18 +69,26 @@ class Entry:
 
     @property
     def sign(self) -> str:
-        """The sign of the verdict; empty if there is nothing to compare."""
-        return SIGNS.get(self.verdict, "") if any(text != MISSING for text, _ in self.ours) else ""
+        """The sign that all of our numbers have; empty if they have several, or there is nothing to compare."""
+        signs = {sign for _, _, sign in self.ours}
+        return signs.pop() if len(signs) == 1 and any(text != MISSING for text, *_ in self.ours) else ""
 
     def html(self, numbers: Numbers) -> Markup:
-        """As `text`, for the page."""
-        return Markup(self.text(numbers, Markup("<b>{}</b>").format, escape(self.form)))
+        """As `signed`, for the page, without the sign that all numbers have."""
+        return Markup(self.text(numbers, Markup("<b>{}</b>").format, escape(self.form), signed=not self.sign))
 
-    def text(self, numbers: Numbers, bold: Callable[[str], str] = str, form: str = "") -> str:
-        """Ours or the reported numbers as the paper prints them."""
-        if all(text == MISSING for text, _ in numbers):
+    def signed(self, bold: Callable[[str], str]) -> str:
+        """Our numbers with one sign, or with a sign each if these differ."""
+        return self.text(self.ours, bold, signed=not self.sign) + self.sign
+
+    def text(
+        self, numbers: Numbers, bold: Callable[[str], str] = str, form: str = "", *, signed: bool = False
+    ) -> str:
+        """Ours or the reported numbers as the paper prints them, without their signs unless asked."""
+        if all(text == MISSING for text, *_ in numbers):
             return MISSING if numbers else ""
-        return (form or self.form).format(*(bold(text) if is_best else text for text, is_best in numbers))
+        texts = ((bold(text) if is_best else text) + sign * signed for text, is_best, sign in numbers)
+        return (form or self.form).format(*texts)
 
 
 class Part(NamedTuple):
@@ -218,7 +231,7 @@ class Printed:
             if part.heading and rows:
                 lines.append(("part", [f"**{part.heading}**", *[""] * len(columns)]))
             for head, entries in rows:
-                ours = [entry.text(entry.ours, bold) + entry.sign for entry in entries]
+                ours = [entry.signed(bold) for entry in entries]
                 reported = [entry.text(entry.reported, bold) for entry in entries]
                 lines.append(("row", [head, *ours]))
                 if any(reported):
@@ -253,7 +266,7 @@ def printed(spec: TableSpec, lines: pd.DataFrame, title: str, names: Names, note
             head = names.method(place["method"]) + (f", {names.dataset(place['dataset'])}" if of_data else "")
             ours.append((head, place))
         rows.append((OURS, ours))
-    book = _book(lines, bold=layout.bold)
+    book = _book(lines, spec.level_metric, bold=layout.bold)
     parts, n_reported = [], 0
     for heading, picks in rows:
         made = [(head, [_entry(book, {**row, **pick}) for _, pick in columns]) for head, row in picks]
@@ -274,23 +287,28 @@ def _combined(levels: Sequence[Mapping[str, Pick]]) -> Iterator[tuple[tuple[str,
         yield tuple(head for head, _ in pairs), dict(item for _, pick in pairs for item in pick.items())
 
 
-def _book(lines: pd.DataFrame, *, bold: bool) -> pd.DataFrame:
+def _book(lines: pd.DataFrame, level_metric: str, *, bold: bool) -> pd.DataFrame:
     """The lines that a table shows, with the ``digits`` of their values, and which values are the best if it is bold.
 
     The best of each data set and metric is chosen among the methods of the paper, for ours and for the reported values.
+    None of ours is the best where one ``chose`` the setting.
     """
     printed_digits = lines.decimals.astype(float).where(lines.reported.notna())
-    # What the paper does not print gets the digits that it has on the same data, or else anywhere.
-    on_data = printed_digits.groupby([lines.dataset, lines.metric]).transform("max")
-    anywhere = printed_digits.groupby(lines.metric).transform("max")
-    own = lines.metric.map(lambda name: column_of(name).decimals)
-    usual = on_data.fillna(anywhere).fillna(own)
-    book = lines[lines.role != "variant"].assign(digits=printed_digits.fillna(usual).astype(int))
+    chose = (lines.kind == MATCHED) & (lines.metric == level_metric) & lines.reported.notna()
+    book = lines.assign(digits=printed_digits, chose=chose)
+    for line in book[printed_digits.isna()].itertuples():
+        # What the paper does not print gets the digits of the nearest number that it prints of this metric.
+        same = book[(book.metric == line.metric) & printed_digits.notna()]
+        same = same[same.dataset == line.dataset] if (same.dataset == line.dataset).any() else same
+        apart = (np.log1p(same.reported.abs()) - np.log1p(abs(line.mean))).abs()
+        digits = same.digits.iloc[apart.argmin()] if apart.notna().any() else column_of(line.metric).decimals
+        book.loc[line.Index, "digits"] = digits
+    book = book[book.role != "variant"].astype({"digits": int})
     for name in ("mean", "reported"):
         book[f"best_{name}"] = False
         of_paper = book[(book.role == "paper") & np.isfinite(book[name])] if bold else book[:0]
         for (_, metric), group in of_paper.groupby(["dataset", "metric"]):
-            direction = column_of(metric).direction
+            direction = "none" if name == "mean" and group.chose.any() else column_of(metric).direction
             values = pd.Series(map(round, group[name], group.digits), group.index)
             if direction != "none" and len(values) > 1:
                 best = values.max() if direction == "higher" else values.min()
@@ -311,10 +329,12 @@ def _entry(lines: pd.DataFrame, pick: Pick) -> Entry:
             )
         for line in values.to_dict("records"):
             digits = max(0, line["digits"] + round(math.log10(unit)))
-            entry.ours.append((fixed(line["mean"] / unit, digits), line["best_mean"]))
+            verdict = line["value_verdict"]
+            sign = CHOSE if line["chose"] and verdict == NOT_COMPARABLE else SIGNS.get(verdict, "")
+            entry.ours.append((fixed(line["mean"] / unit, digits), line["best_mean"], sign))
             if line["role"] == "paper":
-                entry.reported.append((fixed(line["reported"] / unit, digits), line["best_reported"]))
-            verdicts.append(line["value_verdict"])
+                entry.reported.append((fixed(line["reported"] / unit, digits), line["best_reported"], ""))
+            verdicts.append(verdict)
     usual = " / ".join(["{}"] * len(entry.ours))
     entry.form = str(pick.get("form") or usual) if len(entry.ours) == len(metrics) else usual
     entry.verdict = next((verdict for verdict in _ORDER if verdict in verdicts), "")

@@ -32,6 +32,7 @@ LATEX = str.maketrans({
     **{c: f"\\{c}" for c in "&%_#${}"},
     "–": "--",
     "±": r"$\pm$",
+    "°": r"$^\circ$",
     "∞": r"$\infty$",
     "×": r"$\times$",
     "≤": r"$\le$",

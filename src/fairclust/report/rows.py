@@ -58,6 +58,7 @@ class Value:
     decimals: int = 0  # printed decimals of `reported`
     ours: Spread = NO_VALUE  # over the starts of the chosen setting
     program: Spread = NO_VALUE  # over the runs of the published program
+    chose: bool = False  # whether this fairness chose the setting
     agrees: str = ""  # as `compare_value` says; empty if the value is not judged
     cause: str = ""  # a key of `CAUSES`; empty if the value needs none
     reason: str = ""

@@ -18,7 +18,7 @@ from fairclust.pipeline.papers import TableSpec
 from fairclust.report.checks import HOLDS, IN_PART
 from fairclust.report.claims import load_claims
 from fairclust.report.material import Material
-from fairclust.report.printed import LEGEND, Printed, printed
+from fairclust.report.printed import LEGEND, LEVEL, Printed, printed
 from fairclust.report.render import (
     MISSING,
     Table,
@@ -28,12 +28,13 @@ from fairclust.report.render import (
     table_name,
     write_as,
 )
-from fairclust.report.rows import Row
+from fairclust.report.rows import MATCHED, Row
 from fairclust.report.verdicts import (
     AGREES,
     AS_PROGRAM,
     CAUSES,
     DIFFERS,
+    NO_VALUE_WHY,
     NOT_COMPARABLE,
     VERDICTS,
     table_rows,
@@ -75,10 +76,21 @@ def printed_table(spec: TableSpec, lines: pd.DataFrame, paper: str, names: Names
     Below it stand the rows that differ, with direction and cause.
     """
     rows = row_verdicts(lines)
-    notes = [LEGEND, *spec.remarks]
+    chose = (rows.kind == MATCHED) & rows.verdict.isin([AGREES, AS_PROGRAM, DIFFERS])
+    notes = [LEGEND, *([LEVEL] if chose.any() else []), *spec.remarks]
     for row in rows[rows.verdict == DIFFERS].itertuples():
         method = method_text(names, row.method, row.lam)
         notes.append(f"≠ {names.dataset(row.dataset)}, {method}: {row.why.rstrip('.')}.")
+    lacking = rows[rows.why.str.startswith(NO_VALUE_WHY)]
+    for reason, data in lacking.groupby("why", sort=False).dataset:
+        notes.append(f"– {', '.join(map(names.dataset, data.unique()))}: {reason.rstrip('.')}.")
+    # Our methods have no published setting.
+    ours = lines[(lines.role == "ours") & (lines.setting != "")].drop_duplicates(
+        ["dataset", "method", "setting"]
+    )
+    for of, part in ours.groupby("method", sort=False):
+        settings = "; ".join(f"{names.dataset(one.dataset)} {one.setting}" for one in part.itertuples())
+        notes.append(f"{names.method(of)} is read at the fairness that the paper reports: {settings}.")
     title = f"{paper}, {table_name(spec.number)}: {spec.title}"
     return printed(spec, lines, title, names, notes)
 

@@ -44,15 +44,18 @@ VERDICTS = {
 }
 """Verdict to its meaning, in the order of the summaries."""
 SIGNS = {AGREES: "✓", AS_PROGRAM: "≈", DIFFERS: "≠", NOT_COMPARABLE: "–"}
+CHOSE = "°"
+"""The sign of a fairness value that chose the setting, within 2 % of the reported one."""
 
 BY_MEAN = "the mean over the starts has every reported value"
 BY_START = "every reported value lies between the smallest and the largest value of the starts"
-ON_FRONT = "as fair as reported, and at the reported cost"
+ON_FRONT = "as fair and as dear as reported, both within 2 % or the scatter of the starts"
 CHEAPER = "as fair as reported, and at a lower cost"
 DEARER = "at the reported fairness the cost is another"
 LESS_FAIR = "no setting of the grid has the reported fairness"
 OFF = "the setting is published, and a value differs"
 BY_PROGRAM = "ours agrees with a run of the published {kind}, whose values are not the printed ones"
+NO_VALUE_WHY = "this run has no value"
 ONLY_UNJUDGED = "all reported values are times of another machine or fairness that chose the setting"
 
 CAUSES = {
@@ -100,6 +103,7 @@ def _judge(row: Row, part: Part) -> None:
     spec, has_cost = part.spec, any(_is_cost(value) for value in row.values)
     unjudged = {value.metric: _why_not_judged(value, row, spec, has_cost) for value in row.values}
     for value in row.values:
+        value.chose = value.metric == spec.level_metric and row.kind == MATCHED
         if value.ours.n and not math.isnan(value.reported) and not unjudged[value.metric]:
             compare = _compare_cost if row.kind == MATCHED else compare_value
             value.agrees = compare(value.metric, value.reported, value.decimals, value.ours)
@@ -117,7 +121,7 @@ def _judge(row: Row, part: Part) -> None:
             if reason := excluded[value.metric]:
                 value.reason, value.evidence = reason.reason, reason.evidence or ""
     elif not any(value.ours.n for value in published):
-        why_not = f"this run has no value: {row.note or 'the scorer has none for these metrics'}"
+        why_not = f"{NO_VALUE_WHY}: {row.note or 'the scorer has none for these metrics'}"
         row.verdict, row.finding = NOT_COMPARABLE, why_not
     else:
         lacking = [v.metric for v in published if not v.ours.n and not unjudged[v.metric]]
@@ -140,7 +144,7 @@ def _why_not_judged(value: Value, row: Row, spec: TableSpec, has_cost: bool) -> 
         return "time of another machine, not judged"
     if row.kind != MATCHED or spec.match is None:
         return ""
-    if value.metric == spec.match.fairness:
+    if value.metric == spec.level_metric:
         return "this value chose the setting, so it is not judged"
     if _is_fairness(value.metric) or (has_cost and not _is_cost(value)):
         return "at equal fairness only the cost is judged"
@@ -178,10 +182,12 @@ def value_verdict(row: Row, value: Value) -> str:
     """The verdict on a single value of a row."""
     if row.verdict in ("", NOT_COMPARABLE):
         return row.verdict
+    if row.finding == LESS_FAIR:
+        # The cost at another fairness says nothing.
+        return DIFFERS if value.chose else NOT_COMPARABLE
     if not value.agrees:
         return NOT_COMPARABLE
-    is_less_fair = row.kind == MATCHED and row.verdict == DIFFERS
-    return AGREES if value.agrees in ("yes", "start") and not is_less_fair else row.verdict
+    return AGREES if value.agrees in ("yes", "start") else row.verdict
 
 
 def _stand_beside_program(row: Row, spec: TableSpec, cells: pd.DataFrame) -> None:
@@ -377,7 +383,8 @@ def _cause(row: Row, value: Value, spec: TableSpec) -> tuple[str, str, str]:
     """The cause, the reason and its evidence of a value that differs."""
     reason = _fitting(spec, row, value.metric, "deviation")
     if reason is not None and (reason.shown_by or reason.evidence):
-        return reason.shown_by or "command", reason.reason, reason.evidence or ""
+        is_unknown = reason.reason.startswith("Unknown")
+        return "unknown" if is_unknown else reason.shown_by or "command", reason.reason, reason.evidence or ""
     lacking = all(_differing(row, runs) for runs in row.all_runs)
     if row.program is not None:
         kind = row.program.kind
