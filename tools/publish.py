@@ -43,8 +43,8 @@ from fairclust.report.verdicts import CAUSES, DIFFERS
 _MARKS = re.compile(r"(?<=<!-- results: begin -->\n).*?(?=<!-- results: end -->)", re.DOTALL)
 # With more bytes than this, a note says that the results are too large for a repository.
 _MOST_BYTES = 8_000_000
-# With fewer colours, faint marks would become white.
-_COLOURS = 64
+# With fewer colours, marks have other colours than stated, and faint ones become white.
+_COLOURS = 256
 _WIDEST = 860
 # Fronts that pages of the documentation show.
 _FRONTS = ("adult", "bank_3")

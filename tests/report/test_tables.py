@@ -92,8 +92,8 @@ def test_a_table_has_the_layout_of_the_paper(values, cells, tmp_path):
     rows = rows_in(text)
     assert rows[0] == ["Data", "Cost / error", "", "Mine"]
     assert rows[2] == ["", "Theirs", "Ours", "Cost / error"]
-    # The unit moves the decimal point. The best value of each metric is bold, ours apart from the reported ones, but not
-    # where a value of ours chose the setting. Signs that differ stand at their numbers.
+    # The unit moves the decimal point. The best value of each metric is bold, ours apart from the reported ones, but
+    # not where a value of ours chose the setting. Signs that differ stand at their numbers.
     assert rows[3:5] == [
         ["Town (λ = 4)", "22.00– [0.050≠]", "**10.05** [0.010]✓", "9.60 [0.010]"],
         ["reported", "20.00 [0.030]", "**10.05** [**0.010**]", ""],

@@ -43,8 +43,8 @@ LEGEND = (
     + " (no value, a time of another machine, a cost at another fairness, or plain K-means has it, too)."
 )
 LEVEL = (
-    f"{CHOSE} The paper does not publish this setting. The cost is read where the fairness is that of the paper, less "
-    "2 %, between two settings if necessary, so this number is no result and is not bold."
+    f"{CHOSE} The paper does not publish this setting. The cost is read where the fairness is that of the paper or up "
+    "to 2 % less, between two settings if necessary, so this number is no result and is not bold."
 )
 Rows = list[tuple[str, list[str]]]
 Numbers = list[tuple[str, bool, str]]
