@@ -152,6 +152,11 @@ def compare(case: Case) -> Finding:
     return together(findings)
 
 
+def _short(value: float) -> str:
+    """A number in four digits, without an exponent."""
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+
+
 def never_rises(case: Case) -> Finding:
     """The objective never rises from one step to the next, in any fit of the methods.
 
@@ -163,7 +168,8 @@ def never_rises(case: Case) -> Finding:
         rise = np.diff(values) / np.maximum(np.abs(values[:-1]), np.finfo(float).tiny)
         rises.append(float(rise.max()))
     if n_rises := sum(rise > tolerance for rise in rises):
-        most = f"by at most {percent(max(rises))} of its value"
+        share = 100 * max(rises)
+        most = f"by at most {share:,.0f} %" if share >= 100 else f"by at most {share:.2g} %"
         return FAILS, f"objective rises in {n_rises} of {len(rises)} fits, {most}"
     return HOLDS, f"objective rises in none of {len(rises)} fits"
 
@@ -274,7 +280,7 @@ def trend(case: Case) -> Finding:
             verdict = HOLDS if sign * tau >= _SAME_ORDER / HAIR else IN_PART if sign * tau > 0 else FAILS
             more = f"tau = {tau:.2f}"
         few = points[:: max(1, len(points) // _SHOWN)] if len(points) > 2 * _SHOWN else points
-        shown = ", ".join(f"{value:.4g} at {place:,.4g}" for place, value in few)
+        shown = ", ".join(f"{_short(value)} at {_short(place)}" for place, value in few)
         name = "" if x == "sizes" else f" of {case.name(line[0])}"
         gap = "Gap in " if "minus_lam" in options else ""
         axis = {"n_clusters": "K", "lam": "lambda", "sizes": "size"}.get(x) or metric_in_text(x)

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from fairclust.messages import count, counted, in_words
+from fairclust.messages import count, counted
+from fairclust.pipeline.names import Names
 from fairclust.pipeline.papers import ClaimSpec
 from fairclust.report.checks import (
     CHECKS,
@@ -19,7 +20,7 @@ from fairclust.report.checks import (
     common_verdict,
 )
 from fairclust.report.material import Material
-from fairclust.report.render import MISSING, Table, read_data
+from fairclust.report.render import escape_markdown, read_data, write_as
 from fairclust.report.selection import NOT_RUN
 
 _RESULT = ["dataset", "n_clusters", "verdict", "numbers"]
@@ -40,14 +41,21 @@ def check_claim(claim: ClaimSpec, material: Material) -> pd.DataFrame:
         except CannotTest as error:
             verdict, numbers = NOT_TESTED, str(error)
         lines.append((dataset, k, verdict, numbers))
-    words = []
-    for dataset, k, _, numbers in lines:
-        several = sum(line[0] == dataset for line in lines) > 1
-        where = material.names.dataset(dataset) + (f", K = {k}" if several else "")
-        words.append(f"{where}: {numbers}" if len(lines) > 1 else numbers)
-    whole = "; ".join(words) or f"its data sets and methods are {NOT_RUN}"
+    of_places = pd.DataFrame(lines, columns=_RESULT)
+    whole = "; ".join(_told(of_places, material.names)) or f"its data sets and methods are {NOT_RUN}"
     together = ("", None, common_verdict(line[2] for line in lines), whole)
     return pd.DataFrame([together, *lines], columns=_RESULT).astype({"n_clusters": "Int64"})
+
+
+def _told(results: pd.DataFrame, names: Names) -> list[str]:
+    """What was found on each data set and K of a claim, as sentences."""
+    if len(results) < 2:
+        return list(results.numbers)
+    several = results.dataset.duplicated(keep=False)
+    return [
+        f"{names.dataset(one.dataset)}{f', K = {one.n_clusters}' if is_several else ''}: {one.numbers}"
+        for one, is_several in zip(results.itertuples(), several, strict=True)
+    ]
 
 
 def make_claims(material: Material, claims: Mapping[str, ClaimSpec], stem: Path) -> None:
@@ -55,22 +63,25 @@ def make_claims(material: Material, claims: Mapping[str, ClaimSpec], stem: Path)
 
     The CSV has a line for each claim (with an empty data set) and one for each of its data sets.
     """
-    parts, shown = [], []
+    parts, verdicts, lines = [], [], []
     for name, claim in claims.items():
         results = check_claim(claim, material)
-        whole = results.iloc[0]
         about = {"paper": material.paper, "claim": name, "text": claim.text, "where": claim.where}
         parts.append(results.assign(**about, check=claim.check))
-        where, verdict = claim.where or MISSING, whole.verdict
-        shown.append({"claim": claim.text, "where": where, "verdict": verdict, "numbers": whole.numbers})
-    data, verdicts = pd.concat(parts)[CLAIM_COLUMNS], [line["verdict"] for line in shown]
-    made = Table(
-        f"{material.title}: claims, tested by this run",
-        shown,
-        notes=["A claim holds only if it holds on all of its data sets; means are over the starts."],
-        lead=[f"{count(len(claims), 'claim')}: {in_words(counted(verdicts, CLAIM_VERDICTS))}."],
-    )
-    made.write(stem, data)
+        verdicts.append(results.verdict.iloc[0])
+        told = _told(results[1:], material.names) or [results.numbers.iloc[0]]
+        lines += [f"## {escape_markdown(claim.text)}", "", f"**{verdicts[-1]}**"]
+        lines[-1] += f" ({escape_markdown(claim.where)})" if claim.where else ""
+        lines += ["", *(f"- {escape_markdown(one)}" for one in told), ""]
+    counts = ", ".join(f"{n} {verdict}" for verdict, n in counted(verdicts, CLAIM_VERDICTS).items())
+    head = [
+        f"# {escape_markdown(material.title)}: claims, tested by this run",
+        "",
+        f"Verdicts on {count(len(claims), 'claim')}: {counts}. A claim holds only if it holds on all of its data sets. "
+        "Means are over the starts.",
+        "",
+    ]
+    write_as(stem, csv=pd.concat(parts)[CLAIM_COLUMNS].to_csv(index=False), md="\n".join([*head, *lines]))
 
 
 def load_claims(path: Path) -> pd.DataFrame:
