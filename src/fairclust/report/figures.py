@@ -112,16 +112,21 @@ def draw_front(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) -> 
     axes.set(xlabel=_axis_label(x), ylabel=_axis_label(y))
     axes.xaxis.set_major_locator(MaxNLocator(5))
     axes.yaxis.set_major_locator(MaxNLocator(6))
-    _widen(axes)
+    _widen(axes, y)
     _note_starts(sheet, cells, ok, "marks")
 
 
-def _widen(axes: Axes) -> None:
-    """Make the axes at least a twentieth as long as their numbers are large, so that ticks have few digits."""
+def _widen(axes: Axes, y: str) -> None:
+    """Make the axes at least a twentieth as long as their numbers are large, so that ticks have few digits.
+
+    The vertical axis does not go far below the least value that the metric `y` can have.
+    """
     for limits, set_limits in ((axes.get_xlim(), axes.set_xlim), (axes.get_ylim(), axes.set_ylim)):
         lacking = 0.05 * max(map(abs, limits)) - (limits[1] - limits[0])
         if lacking > 0:
             set_limits(limits[0] - lacking / 2, limits[1] + lacking / 2)
+    least, top = METRICS[y].range[0] if y in METRICS else -np.inf, axes.get_ylim()[1]
+    axes.set_ylim(bottom=max(axes.get_ylim()[0], least - 0.04 * (top - least)))
 
 
 def _whole(material: FigureData, sheet: Sheet, panel: Panel, cells: pd.DataFrame) -> pd.DataFrame:
@@ -181,7 +186,7 @@ def draw_along_lam(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel)
         most = f"{endless.max()} of {ok.groupby('lam').size().max()}"
         why = "because a group is missing from a cluster, so that the mean has a gap"
         sheet.note(f"{metric_label(y)} is infinite, {why}", panel, f"in up to {most} starts at λ = {lams}")
-    _widen(axes)
+    _widen(axes, y)
     _note_starts(sheet, panel.cells, ok)
 
 
@@ -218,7 +223,7 @@ def draw_lines(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) -> 
         axes.set_ylim(bottom=0)
     _note_starts(sheet, panel.cells, pd.concat(drawn))
     if x == BY_ROWS:
-        axes.set(xlabel="Rows", xscale="log")
+        axes.set(xlabel="Rows, or nodes of a graph", xscale="log")
         if y in _LOGARITHMIC:
             axes.set_yscale("log")
     else:
@@ -300,7 +305,7 @@ def draw_clusters(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) 
         rows, mark = data.groups == code, MARKS[code % len(MARKS)]
         colours = [COLOURS[label % len(COLOURS)] for label in labels[rows]]
         axes.scatter(data.X[rows, 0], data.X[rows, 1], c=colours, marker=mark, **style)
-        sheet.legend.setdefault(group, Line2D([], [], color=SOFT, linestyle="", marker=mark))
+        sheet.legend.setdefault(f"group {group}", Line2D([], [], color=SOFT, linestyle="", marker=mark))
     axes.set(xticks=[], yticks=[])
     axes.set_aspect("equal", adjustable="datalim")
     values = [
