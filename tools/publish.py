@@ -45,7 +45,7 @@ _MARKS = re.compile(r"(?<=<!-- results: begin -->\n).*?(?=<!-- results: end -->)
 _MOST_BYTES = 8_000_000
 # With fewer colours, marks have other colours than stated, and faint ones become white.
 _COLOURS = 256
-_WIDEST = 860
+_WIDEST = 1410
 # Fronts that pages of the documentation show.
 _FRONTS = ("adult", "bank_3")
 # Columns of the scores of another run that `fairclust score` does not read.
