@@ -86,8 +86,8 @@ class Opened(NamedTuple):
     """A file whose columns are known."""
 
     names: list[str]  # of all columns, as they are written
-    # The cells, with the positions of columns as names. Arguments: some columns, in which no text stands for a missing
-    # cell, or by default all; and those that are not converted.
+    # The cells, with the positions of columns as names. Arguments: some columns, or by default all; and those that are
+    # text, in which no text stands for a missing cell.
     read: Callable[..., pd.DataFrame]
     notes: list[str]  # on how the file is read
     delimiter: str | None = None  # of a text
@@ -313,7 +313,8 @@ def _open_text(path: Path, form: Format, opener: Callable[[], IO[Any]]) -> Opene
             above = _comments_above(head, form)
     sign = form.delimiter or _likely_delimiter(head[above : above + _HEAD_ROWS])
     dialect: dict[str, Any] = {"quotechar": form.quote, "skipinitialspace": sign != " "}
-    width, n_rows, n_repeats, ahead, footers = 0, 0, 0, list[list[str]](), list[str]()
+    ahead, footers, repeats = list[list[str]](), list[str](), list[range]()
+    width = n_rows = last = 0
     with opener() as file:
         rows = _rows(path, islice(_text(file, form), above, None), above, delimiter=sign, **dialect)
         if form.header and form.header_row is None:
@@ -322,8 +323,9 @@ def _open_text(path: Path, form: Format, opener: Callable[[], IO[Any]]) -> Opene
             above = top[place][0] - 1 if place else above
             rows = chain(top[place:], rows)
         for line, row in _above_footers(rows, footers):
+            lines, last = range(last + 1, line + 1), line
             if ahead and form.header and _repeats(row, ahead[0]):
-                n_repeats += 1
+                repeats.append(lines)
                 continue
             width, n_rows = width or len(row), n_rows + 1
             if len(row) != width:
@@ -344,8 +346,8 @@ def _open_text(path: Path, form: Format, opener: Callable[[], IO[Any]]) -> Opene
             f"{count(len(footers), 'row')} at the end left out, because only the first cell has words, as "
             f"{shortened(repr(footers[0]))}"
         )
-    if n_repeats:
-        notes.append(f"{count(n_repeats, 'row')} left out, with the names of the columns again, or of dashes")
+    if repeats:
+        notes.append(f"{count(len(repeats), 'row')} left out, with the names of the columns again, or of dashes")
     decimal = form.decimal or "."
     if form.decimal is None and sign != "," and _show_commas(ahead[:_ROWS_OF_DECIMALS]):
         decimal = ","
@@ -353,29 +355,30 @@ def _open_text(path: Path, form: Format, opener: Callable[[], IO[Any]]) -> Opene
             "the comma is the decimal point, because more cells show one than a point; --decimal states it"
         )
 
+    codes = {
+        i
+        for i, cells in enumerate(zip(*ahead, strict=True))
+        if any(map(CODE.fullmatch, cells)) or (form.decimal is None and _have_thousands(cells, decimal))
+    }
+
     def read(columns: Collection[int] | None = None, texts: Collection[int] = ()) -> pd.DataFrame:
-        as_text = {*texts}
-        if columns is None:
-            as_text |= {
-                i
-                for i, cells in enumerate(zip(*ahead, strict=True))
-                if any(map(CODE.fullmatch, cells))
-                or (form.decimal is None and _have_thousands(cells, decimal))
-            }
         with _plain_errors(path, form), opener() as file:
-            text = _text(file, form)
+            text: Any = _text(file, form)
             for _ in islice(text, above):
                 pass
+            if repeats:
+                skipped = {*chain(*repeats)}
+                text = io.StringIO("".join(line for i, line in enumerate(text, above + 1) if i not in skipped))
             return pd.read_csv(
-                _without_repeats(text, dialect | {"delimiter": sign}) if n_repeats else text,
+                text,
                 sep=sign,
                 header=n_below if form.header else None,
                 names=range(width),
                 nrows=n_rows if footers else None,
                 usecols=None if columns is None else sorted(columns),
-                dtype=dict.fromkeys(as_text, str),
+                dtype=dict.fromkeys({*codes, *texts}, str),
                 decimal=decimal,
-                na_values={i: MISSING_TEXTS for i in range(width) if columns is None and i not in texts},
+                na_values={i: MISSING_TEXTS for i in range(width) if i not in texts},
                 keep_default_na=False,
                 low_memory=columns is not None,  # only some columns, which saves memory
                 **_EXACT,
@@ -430,17 +433,6 @@ def _repeats(row: Sequence[str], names: Sequence[str]) -> bool:
     cells = [cell.strip() for cell in row]
     is_header = cells == [*names] and any(name[:1].isalpha() for name in names)
     return len(cells) > 1 and (is_header or all(re.fullmatch("[-=:]{2,}", cell) for cell in cells))
-
-
-def _without_repeats(text: Iterable[str], dialect: dict[str, Any]) -> io.StringIO:
-    """A text without the rows that `_repeats` finds below its first row."""
-    out, rows = io.StringIO(), csv.reader(text, **dialect)
-    names = next(rows)
-    kept = (row for row in rows if not _repeats(row, [name.strip() for name in names]))
-    del dialect["skipinitialspace"]
-    csv.writer(out, **dialect).writerows(chain([names], kept))
-    out.seek(0)
-    return out
 
 
 def _comments_above(head: list[str], form: Format) -> int:
