@@ -18,7 +18,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
@@ -52,15 +52,6 @@ _ROWS_AHEAD, _ROWS_OF_DECIMALS = 2000, 500
 # Older pandas rounds the last digit of some numbers unless it is told otherwise.
 _IS_EXACT = tuple(map(int, pd.__version__.split(".")[:2])) >= (3, 1)
 _EXACT: dict[str, Any] = {} if _IS_EXACT else {"float_precision": "round_trip"}
-# How files begin that are no text.
-_BEGINNINGS = {
-    b"PK": "a zip archive or a workbook",
-    b"\x1f\x8b": "a gzip archive",
-    b"\x28\xb5\x2f\xfd": "a Zstandard archive",
-    b"PAR1": "a Parquet file",
-    b"\x93NUM": "an array of NumPy",
-    b"%PDF": "a PDF",
-}
 _ATTRIBUTE = re.compile(r"""\s*@attribute\s+('[^']*'|"[^"]*"|\S+)\s""", re.IGNORECASE)
 
 
@@ -172,18 +163,18 @@ def _total(frame: pd.DataFrame) -> str:
 def clean(frame: pd.DataFrame, *, ids: Collection[str] = ()) -> list[str]:
     """Give the values of all columns of text but `ids` one spelling, in place; returns notes on merged ones."""
     notes: list[str] = []
-    for i, name in enumerate(frame.columns):
-        cells = frame.iloc[:, i]
+    for name in frame.columns:
+        cells = frame[name]
         if name in ids or cells.dtype.kind != "O" or is_nested(cells):
             continue
         codes, found = pd.factorize(cells)
         found = np.asarray(found, dtype=object)
-        try:
-            plain = [one_spelling(value) if isinstance(value, str) else value for value in found]
-        except ValueError as error:
-            raise TableError(f"column {name!r} has {error}. Fix: correct it") from None
-        if any(isinstance(value, str) for value in plain):
-            plain = [value_text(value) for value in plain]
+        plain = found
+        if any(isinstance(value, str) for value in found):
+            try:
+                plain = [one_spelling(value_text(value)) for value in found]
+            except ValueError as error:
+                raise TableError(f"column {name!r} has {error}. Fix: correct it") from None
         # A label of a code, or another category that a file states, is a value even if it is 'None'.
         missing = () if isinstance(cells.dtype, pd.CategoricalDtype) else MISSING_TEXTS
         words = np.array([*(np.nan if value in missing else value for value in plain), np.nan], object)
@@ -193,7 +184,7 @@ def clean(frame: pd.DataFrame, *, ids: Collection[str] = ()) -> list[str]:
         if getattr(cells.dtype, "ordered", False):
             steps = [one_spelling(value_text(step)) for step in cells.cat.categories]
             column = column.astype(pd.CategoricalDtype(steps, ordered=True))
-        frame.isetitem(i, column)
+        frame[name] = column
     return notes
 
 
@@ -254,15 +245,9 @@ def _plain_errors(path: Path, form: Format) -> Iterator[None]:
     except TableError:
         raise
     except UnicodeError:
-        with suppress(OSError, EOFError), _opener(path)() as file:
-            head = file.read(4)
-            if kind := next((kind for begin, kind in _BEGINNINGS.items() if head.startswith(begin)), ""):
-                raise TableError(
-                    f"{path} is {kind}. Fix: unpack it, or give it the end of its format"
-                ) from None
         raise TableError(
             f"{path} is no {form.encoding} text; try --encoding cp1252, or that of its language or program, such as "
-            "cp1250 or utf-16"
+            "cp1250 or utf-16. Fix of an archive or another kind of file: unpack it, or give it the end of its format"
         ) from None
     except ImportError as error:
         package = str(error).partition("'")[2].partition("'")[0] or error.name or "pyarrow"
@@ -274,8 +259,8 @@ def _plain_errors(path: Path, form: Format) -> Iterator[None]:
 
 def _suffix(path: Path) -> str:
     """The end of a name that tells the format, without that of a compression."""
-    ends = [end.lower() for end in path.suffixes]
-    return "".join(ends[-2:-1] if ends and ends[-1] in _OPENERS else ends[-1:])
+    is_compressed = path.suffix.lower() in _OPENERS
+    return (Path(path.stem) if is_compressed else path).suffix.lower()
 
 
 def _opener(path: Path) -> Callable[[], IO[Any]]:
@@ -464,9 +449,8 @@ def _have_thousands(cells: Sequence[str], decimal: str) -> bool:
     Then it separates thousands, as in 950 and 1.050, and pandas would read 1.05.
     """
     signed = [cell for cell in cells if decimal in cell]
-    if not signed or not any(cell.isdecimal() for cell in cells):
-        return False
-    return all(re.fullmatch(rf"-?[1-9]\d{{0,2}}{re.escape(decimal)}\d{{3}}", cell) for cell in signed)
+    thousands = re.compile(rf"-?[1-9]\d{{0,2}}{re.escape(decimal)}\d{{3}}")
+    return bool(signed) and any(map(str.isdecimal, cells)) and all(map(thousands.fullmatch, signed))
 
 
 def _show_commas(rows: Sequence[Sequence[str]]) -> bool:
