@@ -332,7 +332,8 @@ def _open_text(path: Path, form: Format, opener: Callable[[], IO[Any]]) -> Opene
             f"{shortened(repr(footers[0]))}"
         )
     if repeats:
-        notes.append(f"{count(len(repeats), 'row')} left out, with the names of the columns again, or of dashes")
+        rows_of = count(len(repeats), "row")
+        notes.append(f"{rows_of} left out, with the names of the columns again, or of dashes")
     decimal = form.decimal or "."
     if form.decimal is None and sign != "," and _show_commas(ahead[:_ROWS_OF_DECIMALS]):
         decimal = ","
@@ -353,7 +354,8 @@ def _open_text(path: Path, form: Format, opener: Callable[[], IO[Any]]) -> Opene
                 pass
             if repeats:
                 skipped = {*chain(*repeats)}
-                text = io.StringIO("".join(line for i, line in enumerate(text, above + 1) if i not in skipped))
+                kept = (line for number, line in enumerate(text, above + 1) if number not in skipped)
+                text = io.StringIO("".join(kept))
             return pd.read_csv(
                 text,
                 sep=sign,
