@@ -329,7 +329,7 @@ def find_reading(
 
 
 def _are_minutes(words: Iterable[str]) -> bool:
-    """Whether 58:12 beside 1:02:45 are minutes: one such time is no time of a day, or the longer ones have few hours."""
+    """Whether 58:12 beside 1:02:45 are minutes: one such time is no time of a day, or the long ones have few hours."""
     times = [[*map(int, found[0].split(":"))] for found in map(_TIME.match, words) if found]
     long, short = ([time for time in times if len(time) == n] for n in (3, 2))
     # Times of the day may have seconds, which are zero.

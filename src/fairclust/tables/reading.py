@@ -91,23 +91,19 @@ def read_table(
     values: Collection[str] = (),
     texts: Collection[str] = (),
     ids: Collection[str] = (),
-    delimiter: str | None = None,
-    decimal: str | None = None,
-    encoding: str = "utf-8",
-    sheet: str | None = None,
-    header_row: int | None = None,
+    **options: Any,
 ) -> pd.DataFrame:
     """Read the rows of `table_files`. TableError if they cannot be read, or are no table.
 
     Columns of `texts` are text even if they look like numbers, and `ids` stay as they are written. A sheet with one of
-    these names, or one of `values`, is preferred. For the other options, see `Format`. The attributes "delimiter",
-    "decimal", "notes" (on how the file was read) and "spellings" (on its cells) are set.
+    these names, or one of `values`, is preferred. The other options, such as `sheet`, are those of `Format`. The
+    attributes "delimiter", "decimal", "notes" (on how the file was read) and "spellings" (on its cells) are set.
     """
-    sign = None if delimiter is None else _DELIMITERS.get(delimiter, delimiter)
-    for option, given in (("--decimal", decimal), ("--delimiter", sign)):
+    form = Format(**options, names={*values, *texts, *ids})
+    form = form._replace(delimiter=_DELIMITERS.get(form.delimiter or "", form.delimiter))
+    for option, given in (("--decimal", form.decimal), ("--delimiter", form.delimiter)):
         if given is not None and (len(given) != 1 or given in '"\r\n' or not given.isascii()):
             raise TableError(f"{option}: {shortened(repr(given))} is not one ASCII character")
-    form = Format(sign, decimal, encoding, sheet, header_row, names={*values, *texts, *ids})
     files = table_files(path)
     notes: list[str] = []
     frames: list[pd.DataFrame] = []
@@ -246,8 +242,8 @@ def _plain_errors(path: Path, form: Format) -> Iterator[None]:
         raise
     except UnicodeError:
         raise TableError(
-            f"{path} is no {form.encoding} text; try --encoding cp1252, or that of its language or program, such as "
-            "cp1250 or utf-16. Fix of an archive or another kind of file: unpack it, or give it the end of its format"
+            f"{path} is no {form.encoding} text. Fix: try --encoding cp1252, or that of its language or program, such "
+            "as cp1250 or utf-16; unpack an archive, or give another kind of file the end of its format"
         ) from None
     except ImportError as error:
         package = str(error).partition("'")[2].partition("'")[0] or error.name or "pyarrow"
@@ -277,7 +273,7 @@ def _is_workbook(path: Path) -> bool:
 
 
 def _text(file: IO[Any], form: Format) -> io.TextIOWrapper:
-    is_usual = form.encoding.lower().replace("_", "-") in ("utf-8", "utf8")
+    is_usual = codecs.lookup(form.encoding).name == "utf-8"
     buffered: Any = file if hasattr(file, "peek") else io.BufferedReader(file)
     usual = "utf-16" if buffered.peek(2)[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) else "utf-8-sig"
     return io.TextIOWrapper(buffered, usual if is_usual else form.encoding, newline="")
@@ -503,7 +499,7 @@ def _heading(
         )
     n_below = 0
     while describes := _describing(rows):
-        below = [word.strip() for word in rows.pop(0)]
+        below = rows.pop(0)
         if any(word and not name for name, word in zip(names, below, strict=True)):
             # A merged cell spans several columns, which have their own names below it.
             span = ""
@@ -527,7 +523,7 @@ def _describing(rows: Sequence[Sequence[str]]) -> str:
     """
     if len(rows) <= _FEW_ROWS:
         return ""
-    columns = [(word, below) for word, *below in zip(*rows, strict=True) if word.strip()]
+    columns = [(word, below) for word, *below in zip(*rows, strict=True) if word]
     if any(is_unknown(word) or by_any_sign(word) or word in below for word, below in columns):
         return ""
     # Another row of words may follow.
