@@ -359,7 +359,7 @@ def _open_text(path: Path, form: Format, opener: Callable[[], IO[Any]]) -> Opene
                 names=range(width),
                 nrows=n_rows if footers else None,
                 usecols=None if columns is None else sorted(columns),
-                dtype=dict.fromkeys({*codes, *texts}, str),
+                dtype=dict.fromkeys({*texts, *(codes if columns is None else ())}, str),
                 decimal=decimal,
                 na_values={i: MISSING_TEXTS for i in range(width) if i not in texts},
                 keep_default_na=False,
