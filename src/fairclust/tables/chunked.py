@@ -98,8 +98,8 @@ def prepare_chunks(
     groups = pd.concat(of.groups for of in counted)
     total = Counted(
         groups[~groups.index.duplicated()].sort_index(),
-        sum((of.sizes for of in counted), Counter()),
-        sum((of.reasons for of in counted), Counter()),
+        sum((of.sizes for of in counted), Counter[str]()),
+        sum((of.reasons for of in counted), Counter[str]()),
     )
     return prepared, decision, total, notes
 

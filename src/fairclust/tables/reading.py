@@ -165,7 +165,7 @@ def clean(frame: pd.DataFrame, *, ids: Collection[str] = ()) -> list[str]:
             continue
         codes, found = pd.factorize(cells)
         found = np.asarray(found, dtype=object)
-        plain = found
+        plain: Iterable[Any] = found
         if any(isinstance(value, str) for value in found):
             try:
                 plain = [one_spelling(value_text(value)) for value in found]
