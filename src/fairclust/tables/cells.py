@@ -26,12 +26,8 @@ _SCALES = [
 _MOST_STEPS = 50
 # Steps with a number, such as '1 - none', '2' and 'grade 3'.
 _NUMBERED = re.compile(r"\(?(\d{1,2})\s*(?:$|[-–.:=)(]\s*[^\W\d])")
-_STAGE = re.compile(
-    r"^(?:grade|level|stage|tier|phase|class|year|nyha|asa|ecog|priority|grad|pflegegrad|pflegestufe|stufe|klasse|stadium|niveau|nivel|grado|classe|fase)\s*"
-    r"(?=\d+$|[ivx]+$)"
-)
-
-_NEITHER = re.compile(r"(?:neither|weder|ni|né|noch|neutr[eo])\b")
+_STAGE = re.compile(rf"^(?:{'|'.join(WORDS['stages'])})\s*(?=\d+$|[ivx]+$)")
+_NEITHER = re.compile(rf"(?:{'|'.join(WORDS['neither'])})\b")
 
 
 def _singular(word: str) -> str:

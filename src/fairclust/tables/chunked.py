@@ -12,7 +12,6 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from fairclust.chunks import ChunkError
 from fairclust.chunks.engines import Engine
 from fairclust.chunks.sources import CHUNK_ROWS, ParquetChunk, read_metadata, row_groups
 from fairclust.group_encoding import Values, factored
@@ -49,12 +48,11 @@ class TableChunk:
         return frame, groups, self.preparation.reasons(frame, groups)
 
     def read(self) -> tuple[np.ndarray, Values]:
-        preparation = self.preparation
-        frame, groups, reasons = self.usable(preparation.features)
+        frame, groups, reasons = self.usable(self.preparation.features)
         keep = reasons == ""
         if not keep.any():
-            return np.empty((0, len(encoded_names(preparation.columns)))), Values(np.empty(0, str))
-        return preparation.transform(frame[keep]), factored(cross(groups[keep]).to_numpy())
+            return np.empty((0, len(encoded_names(self.preparation.columns)))), Values(np.empty(0, str))
+        return self.preparation.transform(frame[keep]), factored(cross(groups[keep]).to_numpy())
 
     def place(self, row: int) -> str:
         return f"row {row} of those with a group from {self.rows.place(0)} on"
@@ -67,8 +65,8 @@ class Counted(NamedTuple):
     """The rows of a chunk by what becomes of them."""
 
     groups: pd.DataFrame  # the combinations of groups that occur, as text; the index has their names
-    sizes: dict[str, int]  # the number of rows of each combination
-    reasons: dict[str, int]  # the numbers of rows without a label, by the reason
+    sizes: Counter[str]  # the number of rows of each combination
+    reasons: Counter[str]  # the numbers of rows without a label, by the reason
 
 
 def prepare_chunks(
@@ -81,11 +79,11 @@ def prepare_chunks(
     """
     chunks = _chunks(path)
     n_rows = sum(chunk.n_rows for chunk in chunks)
-    share = min(1.0, DECIDING_ROWS / max(1, n_rows))
+    if not n_rows:
+        raise TableError(f"the files at {path} have no rows")
+    share = min(1.0, DECIDING_ROWS / n_rows)
     seeds = ([seed, i] for i in range(len(chunks)))
     sample = pd.concat(engine.run(_drawn, chunks, seeds, repeat(share)))
-    if sample.empty:
-        raise TableError(f"{path} has columns and no rows")
     notes = clean(sample)
     if share < 1:
         drawn = f"{len(sample):,} rows drawn from {n_rows:,}"
@@ -97,12 +95,13 @@ def prepare_chunks(
     prepared = [
         replace(chunk, n_rows=sum(of.sizes.values())) for chunk, of in zip(chunks, counted, strict=True)
     ]
-    sizes, reasons = Counter[str](), Counter[str]()
-    for of in counted:
-        sizes.update(of.sizes)
-        reasons.update(of.reasons)
     groups = pd.concat(of.groups for of in counted)
-    return prepared, decision, Counted(groups[~groups.index.duplicated()].sort_index(), sizes, reasons), notes
+    total = Counted(
+        groups[~groups.index.duplicated()].sort_index(),
+        sum((of.sizes for of in counted), Counter[str]()),
+        sum((of.reasons for of in counted), Counter[str]()),
+    )
+    return prepared, decision, total, notes
 
 
 def _chunks(path: str | Path) -> list[TableChunk]:
@@ -118,8 +117,6 @@ def _chunks(path: str | Path) -> list[TableChunk]:
         for rows in row_groups(file, metadata, written, "", CHUNK_ROWS):
             chunks.append(TableChunk(rows, begin, names, rows.n_rows))
             begin += rows.n_rows
-    if not chunks:
-        raise ChunkError(f"the files at {path} have no rows")
     return chunks
 
 
@@ -134,7 +131,6 @@ def _drawn(chunk: TableChunk, seed: list[int], share: float) -> pd.DataFrame:
 def _counted(chunk: TableChunk) -> Counted:
     _, groups, reasons = chunk.usable()
     keep = reasons == ""
-    crossed = cross(groups[keep]) if keep.any() else pd.Series(dtype=object)
+    crossed = cross(groups[keep])
     combinations = groups[keep].set_axis(crossed, axis=0)
-    left_out = reasons[~keep].value_counts().to_dict()
-    return Counted(combinations[~combinations.index.duplicated()], crossed.value_counts().to_dict(), left_out)
+    return Counted(combinations[~combinations.index.duplicated()], Counter(crossed), Counter(reasons[~keep]))

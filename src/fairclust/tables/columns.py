@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -38,9 +38,7 @@ _DAY = re.compile(r"((19|20)?\d\d)(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])")
 # Blood pressures, means with their deviation, coordinates and the like.
 _SEVERAL = re.compile(r"[+-]?\d+([.,]\d+)?( ?[/±(;x×]|, ) ?[+-]?\d.*|\d{1,3}[-:]\d{1,3}")
 ID_NAME = re.compile(r"(^|[ _.-])(id|ids|uuid|guid|key|nr|no|index)$|[a-z]ID$", re.IGNORECASE)
-# If a column has times such as 1:02:59 and 58:12, which is no time of a day, those of two parts are minutes.
-_SECONDS = re.compile(r"\d+:\d\d:(?!00)\d\d")
-_NO_HOUR = re.compile(r"(?<![\d:])(2[4-9]|[3-9]\d|\d{3,}):\d\d(?![\d:])")
+_TIME = re.compile(r"\d+(:\d\d){1,2}(?![\d:])")
 _PHONE = re.compile(r"(\+|00|\(0?)[\d ()/-]{6,}")
 _NEARLY_ALL = 0.95
 # The least share of numbers among the cells of a column of numbers whose other cells say that they are missing.
@@ -253,12 +251,8 @@ def _as_label(column: Column, values: pd.Series, asked: Asked) -> Column | None:
 
     A measurement can also differ in every row. With units, identifiers must count the rows.
     """
-    name, is_plain, n_rows, distinct = (
-        column.name,
-        not column.reading.get("unit"),
-        len(values),
-        values.nunique(),
-    )
+    name, is_plain = column.name, not column.reading.get("unit")
+    n_rows, distinct = len(values), values.nunique()
     low, high = float(values.min()), float(values.max())
     span, n_digits = high - low, len(f"{low:.0f}")
     # Salaries can have five digits each, and be different.
@@ -334,18 +328,19 @@ def find_reading(
     return (swapped if is_unclear and is_larger and (money or (is_number & ~signed).any()) else stated)[1:]
 
 
-def _are_minutes(words: Sequence[str]) -> bool:
-    """Whether times such as 58:12 are no hours: one is no time of a day, or those of three parts are about an hour."""
-    times = [
-        [int(part) for part in word.split(":")] for word in words if re.fullmatch(r"\d+(:\d\d){1,2}", word)
-    ]
-    long, short = ([time[0] for time in times if len(time) == n] for n in (3, 2))
-    return any(map(_NO_HOUR.search, words)) or (bool(long and short) and max(long) < 2 <= min(short))
+def _are_minutes(words: Iterable[str]) -> bool:
+    """Whether 58:12 beside 1:02:45 are minutes: one such time is no time of a day, or the long ones have few hours."""
+    times = [[*map(int, found[0].split(":"))] for found in map(_TIME.match, words) if found]
+    long, short = ([time for time in times if len(time) == n] for n in (3, 2))
+    # Times of the day may have seconds, which are zero.
+    if not short or not any(seconds for *_, seconds in long):
+        return False
+    return max(short)[0] >= 24 or max(long)[0] < 2 <= min(short)[0]
 
 
 def _read(words: Sequence[str], counts: np.ndarray, decimal: str) -> tuple[int, dict[str, Any], np.ndarray]:
     """How many rows are numbers with a decimal point, how they are read, and the numbers of the words, or NaN."""
-    clock = "min" if any(map(_SECONDS.search, words)) and _are_minutes(words) else "h"
+    clock = "min" if _are_minutes(words) else "h"
     amounts = [cells.measured(word, decimal, clock) for word in words]
     units = Counter[str]()
     for amount, n in zip(amounts, counts, strict=True):

@@ -1,7 +1,7 @@
 """The preparation of a raw data frame for the methods.
 
-Tables in memory, files in chunks and data sets of the configuration are prepared by `decide`: it finds the role of
-every column in a data frame, which may be a sample of the rows, and returns the `Preparation` of all rows.
+Tables in memory and files in chunks are prepared by `decide`: it finds the role of every column in a data frame, which
+may be a sample of the rows, and returns the `Preparation` of all rows.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def _learned(column: Column, cells: pd.Series, scale: str, missing: str) -> Colu
     one, or None if it has the number, and what is subtracted from it and divides it.
     """
     lacks = cells.isna()
-    fill: Any = None
+    fill: float | str = _MISSING_GROUP
     parts: list[tuple[str, list[Any] | None, float, float]]
     if column.is_number:
         fill = 0.0 if lacks.all() else float(cells.median())
@@ -56,18 +56,15 @@ def _learned(column: Column, cells: pd.Series, scale: str, missing: str) -> Colu
         if missing == "group" and lacks.any():
             parts.append((f"{column.name}_missing", [None], *_mean_and_scale(lacks.astype(float), scale)))
         return replace(column, reading={**column.reading, "fill": fill, "parts": parts})
-    counts: dict[str | None, int] = cells.value_counts().to_dict()
-    if missing != "group" and counts:
-        fill = min(counts, key=lambda value: (-counts[value], value))
-        counts[fill] += int(lacks.sum())
-    elif lacks.any():
-        counts[None] = int(lacks.sum())
-    values = sorted(counts, key=lambda value: (value is None, value))
-    n_rare = len(values) - MAX_CATEGORIES + 1 if len(values) > MAX_CATEGORIES else 0
-    rare = sorted(values, key=counts.__getitem__)[:n_rare]
-    ones = [("missing" if value is None else value, [value]) for value in values if value not in rare]
-    ones += [("rare", rare)] if rare else []
-    parts = [(f"{column.name}_{word}", of, 0.0, 1.0) for word, of in ones]
+    if missing != "group" and not lacks.all():
+        # Of several values that are the most frequent, the first.
+        fill = cells.value_counts().sort_index().idxmax()
+    counts = cells.fillna(fill).value_counts().sort_index()
+    n_rare = len(counts) - MAX_CATEGORIES + 1 if len(counts) > MAX_CATEGORIES else 0
+    rare = counts.sort_values(kind="stable").index[:n_rare].tolist()
+    parts = [(f"{column.name}_{value}", [value], 0.0, 1.0) for value in counts.index if value not in rare]
+    if rare:
+        parts.append((f"{column.name}_rare", rare, 0.0, 1.0))
     return replace(column, reading={**column.reading, "fill": fill, "parts": parts})
 
 
@@ -137,10 +134,9 @@ class Preparation:
             if (ranges := self.ranges.get(name)) is None:
                 cells = read(frame[name], Column(name, "category", reading=self.readings.get(name, {})))
             else:
-                of_rows = self._numbers(frame, name)
-                there = of_rows.notna()
-                cells = pd.Series(np.nan, frame.index, dtype=object)
-                cells[there] = ranges.values[ranges.encode(of_rows[there].to_numpy(), int(there.sum()))]
+                ends = [-np.inf, *np.asarray(ranges.edges), np.inf]
+                cut = pd.cut(self._numbers(frame, name), ends, right=False, labels=ranges.values)
+                cells = cut.astype(object)
             # In a column whose mean is bounded, a missing number stays missing, because it has no part in the mean.
             if self.missing == "group" and name not in self.means:
                 cells = cells.fillna(_MISSING_GROUP)
@@ -200,8 +196,8 @@ class Preparation:
         """
         found = []
         for column in self.columns:
-            cells, fill = read(frame[column.name], column), column.reading["fill"]
-            filled = cells if fill is None else cells.fillna(fill)
+            cells = read(frame[column.name], column)
+            filled = cells.fillna(column.reading["fill"])
             codes, values = (None, ()) if column.is_number else pd.factorize(filled)
             for _, ones, mean, scale in column.reading["parts"]:
                 if ones is None:
@@ -210,7 +206,7 @@ class Preparation:
                     part = cells.isna()
                 else:
                     # A category that did not occur in the fit is none of the known ones.
-                    part = np.array([value in ones for value in (*values, None)])[codes]
+                    part = np.array([value in ones for value in values], bool)[codes]
                 found.append((np.asarray(part, np.float64) - mean) / scale)
         return np.column_stack(found)
 
@@ -229,11 +225,9 @@ class Preparation:
             "these rows count as having none of the known values"
             for name, values in self.unseen(frame).items()
         ]
-        return (
-            [*told, f"missing cells, {notes.TREATED[self.missing]}: {', '.join(lacking)}"]
-            if lacking
-            else told
-        )
+        if lacking:
+            told.append(f"missing cells, {notes.TREATED[self.missing]}: {', '.join(lacking)}")
+        return told
 
     def unseen(self, frame: pd.DataFrame) -> dict[str, list[str]]:
         """For each column of categories, its values that did not occur in the fit, if there are any.

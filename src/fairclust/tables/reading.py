@@ -18,7 +18,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
@@ -52,15 +52,6 @@ _ROWS_AHEAD, _ROWS_OF_DECIMALS = 2000, 500
 # Older pandas rounds the last digit of some numbers unless it is told otherwise.
 _IS_EXACT = tuple(map(int, pd.__version__.split(".")[:2])) >= (3, 1)
 _EXACT: dict[str, Any] = {} if _IS_EXACT else {"float_precision": "round_trip"}
-# How files begin that are no text.
-_BEGINNINGS = {
-    b"PK": "a zip archive or a workbook",
-    b"\x1f\x8b": "a gzip archive",
-    b"\x28\xb5\x2f\xfd": "a Zstandard archive",
-    b"PAR1": "a Parquet file",
-    b"\x93NUM": "an array of NumPy",
-    b"%PDF": "a PDF",
-}
 _ATTRIBUTE = re.compile(r"""\s*@attribute\s+('[^']*'|"[^"]*"|\S+)\s""", re.IGNORECASE)
 
 
@@ -86,8 +77,8 @@ class Opened(NamedTuple):
     """A file whose columns are known."""
 
     names: list[str]  # of all columns, as they are written
-    # The cells, with the positions of columns as names. Arguments: some columns, in which no text stands for a missing
-    # cell, or by default all; and those that are not converted.
+    # The cells, with the positions of columns as names. Arguments: some columns, or by default all; and those that are
+    # text, in which no text stands for a missing cell.
     read: Callable[..., pd.DataFrame]
     notes: list[str]  # on how the file is read
     delimiter: str | None = None  # of a text
@@ -100,23 +91,19 @@ def read_table(
     values: Collection[str] = (),
     texts: Collection[str] = (),
     ids: Collection[str] = (),
-    delimiter: str | None = None,
-    decimal: str | None = None,
-    encoding: str = "utf-8",
-    sheet: str | None = None,
-    header_row: int | None = None,
+    **options: Any,
 ) -> pd.DataFrame:
     """Read the rows of `table_files`. TableError if they cannot be read, or are no table.
 
     Columns of `texts` are text even if they look like numbers, and `ids` stay as they are written. A sheet with one of
-    these names, or one of `values`, is preferred. For the other options, see `Format`. The attributes "delimiter",
-    "decimal", "notes" (on how the file was read) and "spellings" (on its cells) are set.
+    these names, or one of `values`, is preferred. The other options, such as `sheet`, are those of `Format`. The
+    attributes "delimiter", "decimal", "notes" (on how the file was read) and "spellings" (on its cells) are set.
     """
-    sign = None if delimiter is None else _DELIMITERS.get(delimiter, delimiter)
-    for option, given in (("--decimal", decimal), ("--delimiter", sign)):
+    form = Format(**options, names={*values, *texts, *ids})
+    form = form._replace(delimiter=_DELIMITERS.get(form.delimiter or "", form.delimiter))
+    for option, given in (("--decimal", form.decimal), ("--delimiter", form.delimiter)):
         if given is not None and (len(given) != 1 or given in '"\r\n' or not given.isascii()):
             raise TableError(f"{option}: {shortened(repr(given))} is not one ASCII character")
-    form = Format(sign, decimal, encoding, sheet, header_row, names={*values, *texts, *ids})
     files = table_files(path)
     notes: list[str] = []
     frames: list[pd.DataFrame] = []
@@ -172,18 +159,18 @@ def _total(frame: pd.DataFrame) -> str:
 def clean(frame: pd.DataFrame, *, ids: Collection[str] = ()) -> list[str]:
     """Give the values of all columns of text but `ids` one spelling, in place; returns notes on merged ones."""
     notes: list[str] = []
-    for i, name in enumerate(frame.columns):
-        cells = frame.iloc[:, i]
+    for name in frame.columns:
+        cells = frame[name]
         if name in ids or cells.dtype.kind != "O" or is_nested(cells):
             continue
         codes, found = pd.factorize(cells)
         found = np.asarray(found, dtype=object)
-        try:
-            plain = [one_spelling(value) if isinstance(value, str) else value for value in found]
-        except ValueError as error:
-            raise TableError(f"column {name!r} has {error}. Fix: correct it") from None
-        if any(isinstance(value, str) for value in plain):
-            plain = [value_text(value) for value in plain]
+        plain: Iterable[Any] = found
+        if any(isinstance(value, str) for value in found):
+            try:
+                plain = [one_spelling(value_text(value)) for value in found]
+            except ValueError as error:
+                raise TableError(f"column {name!r} has {error}. Fix: correct it") from None
         # A label of a code, or another category that a file states, is a value even if it is 'None'.
         missing = () if isinstance(cells.dtype, pd.CategoricalDtype) else MISSING_TEXTS
         words = np.array([*(np.nan if value in missing else value for value in plain), np.nan], object)
@@ -193,7 +180,7 @@ def clean(frame: pd.DataFrame, *, ids: Collection[str] = ()) -> list[str]:
         if getattr(cells.dtype, "ordered", False):
             steps = [one_spelling(value_text(step)) for step in cells.cat.categories]
             column = column.astype(pd.CategoricalDtype(steps, ordered=True))
-        frame.isetitem(i, column)
+        frame[name] = column
     return notes
 
 
@@ -254,15 +241,9 @@ def _plain_errors(path: Path, form: Format) -> Iterator[None]:
     except TableError:
         raise
     except UnicodeError:
-        with suppress(OSError, EOFError), _opener(path)() as file:
-            head = file.read(4)
-            if kind := next((kind for begin, kind in _BEGINNINGS.items() if head.startswith(begin)), ""):
-                raise TableError(
-                    f"{path} is {kind}. Fix: unpack it, or give it the end of its format"
-                ) from None
         raise TableError(
-            f"{path} is no {form.encoding} text; try --encoding cp1252, or that of its language or program, such as "
-            "cp1250 or utf-16"
+            f"{path} is no {form.encoding} text. Fix: try --encoding cp1252, or that of its language or program, such "
+            "as cp1250 or utf-16; unpack an archive, or give another kind of file the end of its format"
         ) from None
     except ImportError as error:
         package = str(error).partition("'")[2].partition("'")[0] or error.name or "pyarrow"
@@ -274,8 +255,8 @@ def _plain_errors(path: Path, form: Format) -> Iterator[None]:
 
 def _suffix(path: Path) -> str:
     """The end of a name that tells the format, without that of a compression."""
-    ends = [end.lower() for end in path.suffixes]
-    return "".join(ends[-2:-1] if ends and ends[-1] in _OPENERS else ends[-1:])
+    is_compressed = path.suffix.lower() in _OPENERS
+    return (Path(path.stem) if is_compressed else path).suffix.lower()
 
 
 def _opener(path: Path) -> Callable[[], IO[Any]]:
@@ -292,7 +273,7 @@ def _is_workbook(path: Path) -> bool:
 
 
 def _text(file: IO[Any], form: Format) -> io.TextIOWrapper:
-    is_usual = form.encoding.lower().replace("_", "-") in ("utf-8", "utf8")
+    is_usual = codecs.lookup(form.encoding).name == "utf-8"
     buffered: Any = file if hasattr(file, "peek") else io.BufferedReader(file)
     usual = "utf-16" if buffered.peek(2)[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) else "utf-8-sig"
     return io.TextIOWrapper(buffered, usual if is_usual else form.encoding, newline="")
@@ -313,7 +294,8 @@ def _open_text(path: Path, form: Format, opener: Callable[[], IO[Any]]) -> Opene
             above = _comments_above(head, form)
     sign = form.delimiter or _likely_delimiter(head[above : above + _HEAD_ROWS])
     dialect: dict[str, Any] = {"quotechar": form.quote, "skipinitialspace": sign != " "}
-    width, n_rows, n_repeats, ahead, footers = 0, 0, 0, list[list[str]](), list[str]()
+    ahead, footers, repeats = list[list[str]](), list[str](), list[range]()
+    width = n_rows = last = 0
     with opener() as file:
         rows = _rows(path, islice(_text(file, form), above, None), above, delimiter=sign, **dialect)
         if form.header and form.header_row is None:
@@ -322,8 +304,9 @@ def _open_text(path: Path, form: Format, opener: Callable[[], IO[Any]]) -> Opene
             above = top[place][0] - 1 if place else above
             rows = chain(top[place:], rows)
         for line, row in _above_footers(rows, footers):
+            lines, last = range(last + 1, line + 1), line
             if ahead and form.header and _repeats(row, ahead[0]):
-                n_repeats += 1
+                repeats.append(lines)
                 continue
             width, n_rows = width or len(row), n_rows + 1
             if len(row) != width:
@@ -344,8 +327,9 @@ def _open_text(path: Path, form: Format, opener: Callable[[], IO[Any]]) -> Opene
             f"{count(len(footers), 'row')} at the end left out, because only the first cell has words, as "
             f"{shortened(repr(footers[0]))}"
         )
-    if n_repeats:
-        notes.append(f"{count(n_repeats, 'row')} left out, with the names of the columns again, or of dashes")
+    if repeats:
+        rows_of = count(len(repeats), "row")
+        notes.append(f"{rows_of} left out, with the names of the columns again, or of dashes")
     decimal = form.decimal or "."
     if form.decimal is None and sign != "," and _show_commas(ahead[:_ROWS_OF_DECIMALS]):
         decimal = ","
@@ -353,29 +337,31 @@ def _open_text(path: Path, form: Format, opener: Callable[[], IO[Any]]) -> Opene
             "the comma is the decimal point, because more cells show one than a point; --decimal states it"
         )
 
+    codes = {
+        i
+        for i, cells in enumerate(zip(*ahead, strict=True))
+        if any(map(CODE.fullmatch, cells)) or (form.decimal is None and _have_thousands(cells, decimal))
+    }
+
     def read(columns: Collection[int] | None = None, texts: Collection[int] = ()) -> pd.DataFrame:
-        as_text = {*texts}
-        if columns is None:
-            as_text |= {
-                i
-                for i, cells in enumerate(zip(*ahead, strict=True))
-                if any(map(CODE.fullmatch, cells))
-                or (form.decimal is None and _have_thousands(cells, decimal))
-            }
         with _plain_errors(path, form), opener() as file:
-            text = _text(file, form)
+            text: Any = _text(file, form)
             for _ in islice(text, above):
                 pass
+            if repeats:
+                skipped = {*chain(*repeats)}
+                kept = (line for number, line in enumerate(text, above + 1) if number not in skipped)
+                text = io.StringIO("".join(kept))
             return pd.read_csv(
-                _without_repeats(text, dialect | {"delimiter": sign}) if n_repeats else text,
+                text,
                 sep=sign,
                 header=n_below if form.header else None,
                 names=range(width),
                 nrows=n_rows if footers else None,
                 usecols=None if columns is None else sorted(columns),
-                dtype=dict.fromkeys(as_text, str),
+                dtype=dict.fromkeys({*texts, *(codes if columns is None else ())}, str),
                 decimal=decimal,
-                na_values={i: MISSING_TEXTS for i in range(width) if columns is None and i not in texts},
+                na_values={i: MISSING_TEXTS for i in range(width) if i not in texts},
                 keep_default_na=False,
                 low_memory=columns is not None,  # only some columns, which saves memory
                 **_EXACT,
@@ -432,17 +418,6 @@ def _repeats(row: Sequence[str], names: Sequence[str]) -> bool:
     return len(cells) > 1 and (is_header or all(re.fullmatch("[-=:]{2,}", cell) for cell in cells))
 
 
-def _without_repeats(text: Iterable[str], dialect: dict[str, Any]) -> io.StringIO:
-    """A text without the rows that `_repeats` finds below its first row."""
-    out, rows = io.StringIO(), csv.reader(text, **dialect)
-    names = next(rows)
-    kept = (row for row in rows if not _repeats(row, [name.strip() for name in names]))
-    del dialect["skipinitialspace"]
-    csv.writer(out, **dialect).writerows(chain([names], kept))
-    out.seek(0)
-    return out
-
-
 def _comments_above(head: list[str], form: Format) -> int:
     """The number of comments, empty lines and Excel's 'sep=;' at the top, or of the lines above a stated header."""
     if form.header_row is not None or not form.header:
@@ -472,9 +447,8 @@ def _have_thousands(cells: Sequence[str], decimal: str) -> bool:
     Then it separates thousands, as in 950 and 1.050, and pandas would read 1.05.
     """
     signed = [cell for cell in cells if decimal in cell]
-    if not signed or not any(cell.isdecimal() for cell in cells):
-        return False
-    return all(re.fullmatch(rf"-?[1-9]\d{{0,2}}{re.escape(decimal)}\d{{3}}", cell) for cell in signed)
+    thousands = re.compile(rf"-?[1-9]\d{{0,2}}{re.escape(decimal)}\d{{3}}")
+    return bool(signed) and any(map(str.isdecimal, cells)) and all(map(thousands.fullmatch, signed))
 
 
 def _show_commas(rows: Sequence[Sequence[str]]) -> bool:
@@ -525,7 +499,7 @@ def _heading(
         )
     n_below = 0
     while describes := _describing(rows):
-        below = [word.strip() for word in rows.pop(0)]
+        below = rows.pop(0)
         if any(word and not name for name, word in zip(names, below, strict=True)):
             # A merged cell spans several columns, which have their own names below it.
             span = ""
@@ -549,7 +523,7 @@ def _describing(rows: Sequence[Sequence[str]]) -> str:
     """
     if len(rows) <= _FEW_ROWS:
         return ""
-    columns = [(word, below) for word, *below in zip(*rows, strict=True) if word.strip()]
+    columns = [(word, below) for word, *below in zip(*rows, strict=True) if word]
     if any(is_unknown(word) or by_any_sign(word) or word in below for word, below in columns):
         return ""
     # Another row of words may follow.
