@@ -69,7 +69,7 @@ def profiles(X: Any, labels: Any, *, n_columns: int = 5) -> pd.DataFrame:
     if not frame.columns.is_unique:
         twice = frame.columns[frame.columns.duplicated()][0]
         raise ValueError(f"X has the column {twice!r} twice: rename one of them")
-    labels = pd.to_numeric(pd.Series(np.asarray(labels)), errors="coerce")
+    labels = pd.to_numeric(pd.Series(np.asarray(labels)))
     if len(labels) != len(frame):
         raise ValueError(f"labels has {len(labels)} rows, X has {len(frame)}")
     if (labels % 1 > 0).any() or not (labels >= 0).any():

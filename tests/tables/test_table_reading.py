@@ -153,7 +153,7 @@ def test_bad_files(tmp_path, text, message):
     ("column", "cells", "n_rows"),
     [
         ("g", ["f", "m", "f", "Total"], 3), ("g", ["f", "m", "Summe:"], 2), ("x", ["1", "2", "Gesamt"], 2),
-        ("g", ["f", "m", "Mean (n = 2)"], 2),
+        ("g", ["f", "m", "Total (n = 2)"], 2),
         ("g", ["f", "total", "m"], 3), ("g", ["total", "f", "total"], 3),
     ],
 )  # fmt: skip
@@ -161,7 +161,7 @@ def test_a_last_row_of_totals_is_left_out(tmp_path, column, cells, n_rows):
     rows = "".join(f"{cell},1\n" if column == "g" else f"f,{cell}\n" for cell in cells)
     frame = read_text(tmp_path, f"g,x\n{rows}")
     assert len(frame) == n_rows
-    note = f"the last row is left out, because {cells[-1]!r} in {column} says that it has totals or means"
+    note = f"the last row is left out, because {cells[-1]!r} in {column} says that it has totals"
     assert frame.attrs["notes"] == ([note] if n_rows < len(cells) else [])
 
 

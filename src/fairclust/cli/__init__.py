@@ -83,7 +83,7 @@ def _keep_standard_output() -> None:
     """
     old = sys.stdout
     # What the encoding of a terminal does not have is written as '\\u2013'.
-    errors = old.errors if old.encoding.lower() in ("utf-8", "utf8") else "backslashreplace"
+    errors = old.errors if (old.encoding or "utf-8").lower() in ("utf-8", "utf8") else "backslashreplace"
     try:
         own = os.dup(1)
         os.dup2(2, 1)

@@ -18,18 +18,18 @@ _INTEGER = re.compile(r"\s*[+-]?[0-9]+\s*")
 
 
 def read_labels(
-    path: Path, rows: np.ndarray, n_clusters: int | None = None, table: pd.DataFrame | None = None
+    path: Path, rows: np.ndarray, n_clusters: int | None = None, ids: pd.DataFrame | None = None
 ) -> np.ndarray:
     """The clusters of the rows with these numbers, which are sorted and count from 1: integers, shape (n_rows,).
 
-    If a column of the file identifies the rows of the `table` in another order, this order is undone.
+    If a column of the file identifies the rows as one of `ids` does, but in another order, this order is undone.
 
     The file is a table with the column ``cluster``, and perhaps ``row``, as `fairclust fit --out` writes; or it has a
     number in each line and no header. Without `n_clusters`, the largest label states the number of clusters.
     """
     frame = _read_cells(path)
-    if table is not None and "row" not in frame:
-        frame = _in_order(frame, table)
+    if ids is not None and "row" not in frame:
+        frame = _in_order(frame, ids)
     labels = _whole_numbers(path, frame["cluster"])
     if "row" in frame:
         numbers = _whole_numbers(path, frame["row"])
@@ -70,10 +70,10 @@ def read_labels(
     return labels
 
 
-def _in_order(frame: pd.DataFrame, table: pd.DataFrame) -> pd.DataFrame:
-    """The rows of a file of labels in the order of a table, if both have one column that identifies them."""
-    for name in frame.columns.intersection(table.columns):
-        given, ours = as_text(frame[name]), as_text(table[name])
+def _in_order(frame: pd.DataFrame, ids: pd.DataFrame) -> pd.DataFrame:
+    """The rows of a file of labels in the order of a table, if both have one of the columns that identify its rows."""
+    for name in frame.columns.intersection(ids.columns):
+        given, ours = as_text(frame[name]), as_text(ids[name])
         if name != "cluster" and given.is_unique and {*given} == {*ours} and len(given) == len(ours):
             return frame.set_index(given).loc[ours].reset_index(drop=True)
     return frame

@@ -60,9 +60,7 @@ _FRACTION = re.compile(
     rf"(?=\s*(?:(?:{'|'.join(map(re.escape, _SPELLINGS))})[a-z]{{0,2}})?[+)-]*$)"
 )
 # Points of so many.
-_SCORE = re.compile(
-    r"(\d{1,3}(?:[.,]\d+)?)(?: ?/ ?(?=\d\d)|(?: out)? (?:of|sur|von|van|de|di|su) )(5|10|20|30|100)"
-)
+_SCORE = re.compile(r"(\d{1,3}(?:[.,]\d+)?)(?: out)? (?:of|sur|von|van|de|di|su) (5|10|20|30|100)")
 # Numbers in several units, such as '2 h 30 min'.
 _PART = r"((?<![\d.,])\d+(?:[.,]\d+)?)\s*([^\W\d]+|['\"]+)?[.,]?\s*(?:(?:and|und|et|y|e|og|och|en)\s+)?"
 _COMPOUND = re.compile(rf"(?:{_PART}){{2,4}}")
@@ -168,13 +166,7 @@ def measured(text: str, decimal: str, clock: str = "h") -> tuple[float, str] | N
         if times[1] == "B" and not (before or times[2] or number % 1):
             return None
         number, after = number * _TIMES[times[1]], times[2]
-    side = after.rstrip(".").lower()
-    after = "" if side in (*WORDS["debit"], *WORDS["credit"]) else after
-    minus = (
-        [found["sign"], found["sign2"], found["end"]].count("-")
-        + bool(found["open"])
-        + (side in WORDS["debit"])
-    )
+    minus = [found["sign"], found["sign2"], found["end"]].count("-") + bool(found["open"])
     return (-number if minus % 2 else number), unit(before + after)
 
 
@@ -260,7 +252,9 @@ def is_unknown(text: str) -> bool:
     if not word or word in UNKNOWN or re.sub(r"^[(<[]([^()]*)[)>\]]$|\s*\(.*\)$", r"\1", word) in UNKNOWN:
         return True
     # Errors of spreadsheets in all languages, such as '#¡DIV/0!', and amounts such as '- €'.
-    return bool(re.fullmatch(r"#[\w¡/]+[!?]|#nv", word)) or (word[0] == "-" and is_currency(word[1:]))
+    return bool(re.fullmatch(r"#[\w¡/]+[!?]|#nv", word)) or (
+        word[0] == "-" and not re.search(r"\d", word) and is_currency(word[1:])
+    )
 
 
 def truth(text: str) -> str:
@@ -317,11 +311,14 @@ def steps(words: Iterable[str]) -> list[str]:
     places = [int(of[1]) for of in numbered if of]
     if len({*places}) == len(known) and not all(word.isdecimal() for word in known):
         return [word for _, word in sorted(zip(places, known, strict=True))]
-    ranges = [_range(word) for word in known]
-    found = sorted((*of, word) for of, word in zip(ranges, known, strict=True) if of)
-    wide = sum(-math.inf < low < high < math.inf for low, high, _ in found)
-    apart = all(low[1] <= high[0] for low, high in pairwise(found))
-    return [word for *_, word in found] if len(found) == len(known) and wide > 1 and apart else []
+    # '6-12 months' is below '1-2 years'. If some ranges have no unit, all have the same one.
+    for in_units in (True, False):
+        ranges = [_range(word, in_units=in_units) for word in known]
+        found = sorted((*of, word) for of, word in zip(ranges, known, strict=True) if of)
+        wide = sum(-math.inf < low < high < math.inf for low, high, _ in found)
+        if len(found) == len(known) and wide > 1 and all(low[1] <= high[0] for low, high in pairwise(found)):
+            return [word for *_, word in found]
+    return []
 
 
 def key(word: str) -> str:
@@ -335,8 +332,11 @@ def _bare(word: str) -> str:
     return bare if "/" in bare else bare.replace("-", " ")
 
 
-def _range(word: str) -> tuple[float, float] | None:
-    """The ends of a range, which may stand in brackets behind its name, as in 'normal (18.5-24.9)'."""
+def _range(word: str, *, in_units: bool) -> tuple[float, float] | None:
+    """The ends of a range, which may stand in brackets behind its name, as in 'normal (18.5-24.9)'.
+
+    With `in_units`, those of different units can be compared, and a range without a known unit is none.
+    """
     text = re.sub(r"^[^\d<>(]+\((.*)\)$", r"\1", plain(word))
     # As R and pandas write them: '(18,25]', and '[18,25[' in French.
     found = _RANGE.fullmatch(re.sub(r"^[\[(\]]\s*([\d.]+), *([\d.]+)[\])\[]$", r"\1 - \2", text))
@@ -345,9 +345,12 @@ def _range(word: str) -> tuple[float, float] | None:
     limits = [by_any_sign(found[end] or "") for end in ("low", "high")]
     if limits[0] is None or (found["high"] and limits[1] is None):
         return None
-    # '6-12 months' is below '1-2 years'.
-    of = unit(found["of"])
-    sizes = (SIZES.get(name, ("", 1.0))[1] for name in (unit(found["of_low"]) or of, of))
+    # The unit of '100-500 m' is that of its last number.
+    of = unit(found["of"]) or (limits[1] or limits[0])[1]
+    units = [unit(found["of_low"]) or limits[0][1] or of, of] if in_units else []
+    if not all(name in SIZES for name in units):
+        return None
+    sizes = [SIZES[name][1] for name in units] or [1.0, 1.0]
     low, high = ((limit or limits[0])[0] * size for limit, size in zip(limits, sizes, strict=True))
     if high < low:
         return None

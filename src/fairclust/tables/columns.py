@@ -29,11 +29,12 @@ FEW_ROWS = 20
 _MONTH = rf"(?:{'|'.join(cells.WORDS['months'])})[^\W\d]*\.?"
 _DATE = re.compile(
     rf"([^\W\d]{{2,10}}\.?,? )?(\d{{4}}[-/.]\d{{1,2}}[-/.]\d{{1,2}}|\d{{1,2}}[-/.]\d{{1,2}}[-/.](\d{{2}}|\d{{4}})|"
-    rf"\d{{1,2}}(?:st|nd|rd|th|er)?[ .-]+(?:de )?{_MONTH}[., -]+(?:de )?\d{{2,4}}|{_MONTH}-\d{{2}}|"
-    rf"{_MONTH}[ -](\d{{1,2}},? )?\d{{4}}|\d{{4}}-\d{{2}}|\d{{4}}[ -]?Q[1-4]|\d{{4}}-?W\d\d|"
-    r"[QT][1-4][ -]\d{4}|\d{8}T\d+|\d{1,2}[-/](19|20)\d\d|\d{4}年\d{1,2}月(\d{1,2}日)?)([ T]+\d.*)?",
+    rf"\d{{1,2}}(?:st|nd|rd|th|er)?[ .-]+(?:de )?{_MONTH}[., -]+(?:de )?\d{{2,4}}|"
+    rf"{_MONTH}[ -](\d{{1,2}},? )?\d{{4}}|\d{{4}}-\d{{2}}|\d{{4}}[ -]?Q[1-4]|20\d\d-?W\d\d|"
+    r"Q[1-4][ -]\d{4}|T[1-4] (19|20)\d\d|\d{8}T\d+|\d{1,2}[-/](19|20)\d\d|\d{4}年\d{1,2}月(\d{1,2}日)?)([ T]+\d.*)?",
     re.IGNORECASE,
 )
+_MONTH_YEAR = re.compile(rf"(?:{'|'.join(cells.WORDS['months'])})-\d\d", re.IGNORECASE)
 _DAY = re.compile(r"((19|20)?\d\d)(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])")
 # Blood pressures, means with their deviation, coordinates and the like.
 _SEVERAL = re.compile(r"[+-]?\d+([.,]\d+)?( ?[/±(;x×]|, ) ?[+-]?\d.*|\d{1,3}[-:]\d{1,3}")
@@ -49,8 +50,9 @@ _LONG = 7
 _MANY = 2000
 # The decimal point of a file is not that of a column if the other one reads so many times as many cells.
 _CLEARLY = 1.02
-# Sizes of numbers that differ by this factor are those of different units.
-_APART = 5
+# A number without a unit, the unit that it may have beside another one, and points of so many.
+_BARE, _POINTS = re.compile(r"[+-]?[\d.,' ]+"), re.compile(r"\d+(?:[.,]\d+)? ?/ ?(10|20|30|100)")
+_OTHER_UNIT = {"m": "cm", "cm": "m", "kg": "g", "g": "kg", "h": "min"}
 # The mean gap of numbers that rise from row to row and identify the rows is smaller than this.
 _GAP = 50
 
@@ -153,8 +155,10 @@ def understand_column(column: pd.Series, asked: Asked) -> Column:
         return Column(name, "number", "durations, in days")
     if name in asked.ordered:
         return _scale(as_text(values), name, [str(step) for step in asked.ordered[name]])
-    if isinstance(values.dtype, pd.CategoricalDtype) and values.dtype.ordered:
-        return _scale(as_text(values), name, [value_text(step) for step in values.cat.categories])
+    is_ordered = isinstance(values.dtype, pd.CategoricalDtype) and values.dtype.ordered
+    if is_ordered and name not in asked.measured and all(isinstance(of, str) for of in values.cat.categories):
+        steps = [step for step in values.cat.categories if not cells.is_unknown(step)]
+        return _scale(as_text(values), name, steps)
     if pd.api.types.is_numeric_dtype(values):
         # pyarrow's numbers lack some arithmetic.
         plain = values if isinstance(values.dtype, np.dtype) else values.astype(float)
@@ -176,7 +180,9 @@ def _of_text(text: pd.Series, name: str, asked: Asked) -> Column:
         return fits > max(_NEARLY_ALL * share(~unknown), 0.5)
 
     if name not in asked.measured:
-        if name not in asked.features and are_nearly_all(_DATE):
+        months = {word[:3].lower() for word in words if _MONTH_YEAR.fullmatch(word)}
+        are_dates = are_nearly_all(_DATE) or (are_nearly_all(_MONTH_YEAR) and len(months) > 2)
+        if name not in asked.features and are_dates:
             return Column(name, "left out", f"dates, such as {shortened(repr(words[0]))}")
         if cells.are_truths(words):
             ways = shortened(", ".join(map(repr, sorted(np.array(words)[~unknown].tolist()))), 200)
@@ -249,9 +255,9 @@ def _number(column: Column, values: pd.Series, asked: Asked) -> Column:
 def _as_label(column: Column, values: pd.Series, asked: Asked) -> Column | None:
     """The column if its whole numbers are dates, identifiers or codes; None if they are measurements.
 
-    A measurement can also differ in every row. With units, identifiers must count the rows.
+    A measurement can also differ in every row. With signs or units, as in 'FR-12', identifiers must count the rows.
     """
-    name, is_plain = column.name, not column.reading.get("unit")
+    name, is_plain = column.name, not column.note
     n_rows, distinct = len(values), values.nunique()
     low, high = float(values.min()), float(values.max())
     span, n_digits = high - low, len(f"{low:.0f}")
@@ -268,12 +274,14 @@ def _as_label(column: Column, values: pd.Series, asked: Asked) -> Column | None:
         if span < 1.1 * n_rows or (is_plain and (rises or one_length or ID_NAME.search(name))):
             why = f"an identifier: {distinct:,} different whole numbers in {n_rows:,} rows"
             return Column(name, "identifier", why)
+    is_coded = cells.is_named(name, "coded") and not cells.is_named(name, "amounts")
+    is_code = is_coded or (cells.is_named(name, "codes") and high >= 100)
+    # Numbers of phones may be written in groups.
+    if is_code and "unit" not in column.reading:
+        return _codes(values, name, "codes, by the name of the column", asked)
     are_years = low >= 1800 and high <= 2100 and distinct <= MAX_CATEGORIES
     if not is_plain:
         return None
-    is_coded = cells.is_named(name, "coded") and not cells.is_named(name, "amounts")
-    if is_coded or (cells.is_named(name, "codes") and high >= 100):
-        return _codes(values, name, "codes, by the name of the column", asked)
     years_by_name = cells.is_named(name, "years") or 1900 <= low < high <= 2050
     if are_years and years_by_name and not cells.is_named(name, "since"):
         return _codes(values, name, "years", asked)
@@ -318,14 +326,37 @@ def find_reading(
         return {}, np.full(len(words), np.nan)
     stated, swapped = (_read(words, counts, of) for of in (decimal, "." if decimal == "," else ","))
     if swapped[0] > _CLEARLY * stated[0]:
-        return swapped[1:]
+        return _with_clear_units(words, *swapped[1:])
     is_number, money = ~np.isnan(stated[2]), cells.is_currency(str(stated[1].get("unit", "")))
     signed = is_number & (stated[2] != swapped[2])
     # All signs stand before three digits, as in '€ 2.046' or '2,046 km'. They separate thousands in amounts of money,
     # and if some numbers have no sign.
     is_larger = np.nansum(np.abs(swapped[2])) > np.nansum(np.abs(stated[2]))
     is_unclear = stated[0] == swapped[0] and signed.any()
-    return (swapped if is_unclear and is_larger and (money or (is_number & ~signed).any()) else stated)[1:]
+    found = swapped if is_unclear and is_larger and (money or (is_number & ~signed).any()) else stated
+    return _with_clear_units(words, *found[1:])
+
+
+def _with_clear_units(
+    words: Sequence[str], reading: dict[str, Any], values: np.ndarray
+) -> tuple[dict[str, Any], np.ndarray]:
+    """The reading and its numbers, without those that have no unit if they seem to have another one than the others.
+
+    Beside '1.72 m', 172 is in centimetres, and beside '7/10', 7 is a number of points.
+    """
+    unit, there = reading.get("unit", ""), ~np.isnan(values) & (values != 0)
+    is_bare = np.array([bool(_BARE.fullmatch(word)) for word in words])
+    bare, stated = (np.abs(values[there & of]) for of in (is_bare, ~is_bare))
+    if not (bare.size and stated.size):
+        return reading, values
+    if other := _OTHER_UNIT.get(unit):
+        low, high = stated.min() / 2, 2 * stated.max()
+        converted = bare * cells.SIZES[other][1] / cells.SIZES[unit][1]
+        is_unclear = ((bare < low) | (bare > high)).all() and ((low <= converted) & (converted <= high)).all()
+    else:
+        points = [_POINTS.fullmatch(word) for word in np.array(words, object)[there & ~is_bare]]
+        is_unclear = all(points) and len({of and of[1] for of in points}) == 1 and bool((bare > 1).any())
+    return (reading | {"bare": False}, np.where(is_bare, np.nan, values)) if is_unclear else (reading, values)
 
 
 def _are_minutes(words: Iterable[str]) -> bool:
@@ -335,7 +366,7 @@ def _are_minutes(words: Iterable[str]) -> bool:
     # Times of the day may have seconds, which are zero.
     if not short or not any(seconds for *_, seconds in long):
         return False
-    return max(short)[0] >= 24 or max(long)[0] < 2 <= min(short)[0]
+    return max(short)[0] >= 24 or (max(long)[0] < 2 <= min(short)[0] and max(short) > [12, 0])
 
 
 def _read(words: Sequence[str], counts: np.ndarray, decimal: str) -> tuple[int, dict[str, Any], np.ndarray]:
@@ -354,14 +385,6 @@ def _read(words: Sequence[str], counts: np.ndarray, decimal: str) -> tuple[int, 
     if is_letter and n_rows < _NEARLY_ALL * counts[[amount is not None for amount in amounts]].sum():
         unit = ""
     values = np.array([cells.in_unit(amount, unit) for amount in amounts], dtype=float)
-    # Numbers without the unit that are of another size than those with one, as 172 beside '1.72 m', are unclear. The
-    # more frequent of the two are kept.
-    bare = np.array([amount is not None and not amount[1] for amount in amounts])
-    sizes = [np.abs(values[of & (values != 0)]) for of in (bare, ~bare & ~np.isnan(values))]
-    if unit and all(of.size and not np.isnan(of).any() for of in sizes):
-        low, high = sorted(sizes, key=np.min)
-        if low.max() * _APART < high.min():
-            values[bare if counts[bare].sum() < counts[~bare].sum() else ~bare] = np.nan
     reading = {
         "decimal": decimal,
         **({"unit": unit} if unit else {}),
@@ -403,8 +426,9 @@ def _rare(values: pd.Series) -> str:
 def numbers(column: pd.Series, reading: Mapping[str, Any]) -> pd.Series:
     """The cells of a column as floats; NaN for those that are no numbers.
 
-    `reading` has what `Column.reading` has: the sign "decimal", the "unit" and the "clock", or the "levels" of a
-    scale, which become 0, 1, 2 and so on; then the logarithm is taken if "log", and numbers are cut at "clip".
+    `reading` has what `Column.reading` has: the sign "decimal", the "unit", the "clock" and whether "bare" numbers
+    without the unit count, or the "levels" of a scale, which become 0, 1, 2 and so on; then the logarithm is taken if
+    "log", and numbers are cut at "clip".
     """
     if "levels" in reading:
         steps = {cells.key(step): i for i, step in enumerate(reading["levels"])}
@@ -415,7 +439,13 @@ def numbers(column: pd.Series, reading: Mapping[str, Any]) -> pd.Series:
         read = column.astype(float)
     else:
         how, unit = (reading.get("decimal", "."), reading.get("clock", "h")), reading.get("unit", "")
-        read = _by_value(column, lambda word: cells.in_unit(cells.measured(word, *how), unit))
+        with_bare = reading.get("bare", True)
+
+        def number(word: str) -> float | None:
+            is_left_out = not with_bare and _BARE.fullmatch(word)
+            return None if is_left_out else cells.in_unit(cells.measured(word, *how), unit)
+
+        read = _by_value(column, number)
     if reading.get("log"):
         read = np.sign(read) * np.log1p(read.abs())
     return read.clip(*reading["clip"]) if "clip" in reading else read

@@ -152,7 +152,7 @@ def _total(frame: pd.DataFrame) -> str:
         is_word = word in WORDS["totals"]
         if is_word and len(frame) > 1 and not (frame[name].iloc[:-1] == cell).any():
             where = f"{cell!r} in {shortened(str(name))}"
-            return f"the last row is left out, because {where} says that it has totals or means"
+            return f"the last row is left out, because {where} says that it has totals"
     return ""
 
 
@@ -177,9 +177,9 @@ def clean(frame: pd.DataFrame, *, ids: Collection[str] = ()) -> list[str]:
         there = pd.notna(words[:-1])
         notes += [f"{name}: {text}" for text in describe_merged(found[there], words[:-1][there])]
         column = pd.Series(words[codes], frame.index).infer_objects()
-        if getattr(cells.dtype, "ordered", False):
-            steps = [one_spelling(value_text(step)) for step in cells.cat.categories]
-            column = column.astype(pd.CategoricalDtype(steps, ordered=True))
+        if getattr(cells.dtype, "ordered", False) and all(isinstance(of, str) for of in cells.cat.categories):
+            steps = dict.fromkeys(map(one_spelling, cells.cat.categories))
+            column = column.astype(pd.CategoricalDtype([*steps], ordered=True))
         frame[name] = column
     return notes
 
@@ -415,7 +415,7 @@ def _repeats(row: Sequence[str], names: Sequence[str]) -> bool:
     """Whether a row below the header is the header again, or has nothing but dashes."""
     cells = [cell.strip() for cell in row]
     is_header = cells == [*names] and any(name[:1].isalpha() for name in names)
-    return len(cells) > 1 and (is_header or all(re.fullmatch("[-=:]{2,}", cell) for cell in cells))
+    return len(cells) > 1 and (is_header or all(re.fullmatch("[-=:]{3,}", cell) for cell in cells))
 
 
 def _comments_above(head: list[str], form: Format) -> int:
@@ -505,7 +505,8 @@ def _heading(
             span = ""
             for i, word in enumerate(below):
                 span = names[i] or span
-                names[i] = f"{span} {word}".strip() if word else names[i]
+                is_spanned = not names[i] or not "".join(names[i + 1 : i + 2])
+                names[i] = f"{span} {word}".strip() if word and is_spanned else names[i]
             joined = next(name for name, word in zip(names, below, strict=True) if word)
             notes.append(f"the names of the columns are in two rows, as in {shortened(repr(joined))}")
         else:
@@ -563,7 +564,7 @@ def _sheet_as_csv(path: Path, form: Format) -> tuple[bytes, list[str]]:
         place = _header_place(rows[:_HEAD_ROWS]) if rows else 0
         for (top, left), (bottom, right) in sheet.merged_cell_ranges or ():
             # A cell that spans rows of data states the value of all of them.
-            if left == right and place < top < bottom < len(rows):
+            if left == right < len(rows[0]) and place < top < bottom < len(rows):
                 filled.add(name)
                 for row in rows[top : bottom + 1]:
                     row[left] = rows[top][left]
