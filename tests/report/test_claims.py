@@ -484,7 +484,7 @@ def test_claims_are_written(tmp_path, fronts):
     assert found[found.dataset == "town"].n_clusters.to_list() == [10]
     text = (tmp_path / "claims.md").read_text()
     assert (
-        "Verdicts on 2 claims: 1 holds, 1 not tested." in text
+        "Verdicts on 2 claims: holds 1, not tested 1." in text
         and "\n**holds**\n" in text
         and "Own is &lt;cheaper&gt;." in text
     )

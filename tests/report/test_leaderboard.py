@@ -1,5 +1,6 @@
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -235,3 +236,13 @@ def test_the_critical_difference_is_that_of_demsar():
     # Demsar (2006), Table 5: q of 2.728 for five methods at 5 %. A block is a data set, with both of its K.
     assert differ == pytest.approx(2.728 * math.sqrt(5 * 6 / (6 * n)), abs=1e-3)
     assert ranks.sum() == pytest.approx(15) and p < 0.05
+
+
+def test_an_instance_with_the_methods_of_one_family_compares_nothing():
+    cells = [
+        points(("mine", 9.0, 1.0), ("other", 8.0, 1.0)),
+        points(("mine", 9.0, 1.0), ("famous", 8.0, 1.0), dataset="e"),
+    ]
+    of_family = replace(NAMES, families={"mine": "one", "other": "one", "famous": "two"})
+    board = make_leaderboard(pd.concat(cells, ignore_index=True), of_family)
+    assert set(board.dataset.dropna()) == {"e"}

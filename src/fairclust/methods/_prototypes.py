@@ -106,7 +106,7 @@ class PrototypeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Fair
     ) -> Any:
         """The rows for a fit or an assignment: `TiledPoints`, or `ListedPoints` for many clusters.
 
-        The `shape` of the prices of an assignment is (n_groups, n_clusters).
+        `shape` is (n_groups, n_clusters), by default that of the fit that is going on.
         """
         shape = shape or (len(self.groups_), self.n_clusters)
         dtype, squared = DTYPES[self._precision], self._power == 2

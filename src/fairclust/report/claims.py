@@ -73,7 +73,7 @@ def make_claims(material: Material, claims: Mapping[str, ClaimSpec], stem: Path)
         lines += [f"## {escape_markdown(claim.text)}", "", f"**{verdicts[-1]}**"]
         lines[-1] += f" ({escape_markdown(claim.where)})" if claim.where else ""
         lines += ["", *(f"- {escape_markdown(one)}" for one in told), ""]
-    counts = ", ".join(f"{n} {verdict}" for verdict, n in counted(verdicts, CLAIM_VERDICTS).items())
+    counts = ", ".join(f"{verdict} {n}" for verdict, n in counted(verdicts, CLAIM_VERDICTS).items())
     head = [
         f"# {escape_markdown(material.title)}: claims, tested by this run",
         "",

@@ -28,7 +28,7 @@ from fairclust.report.render import (
     escape_markdown,
     fixed,
 )
-from fairclust.report.rows import MATCHED
+from fairclust.report.rows import chose_setting
 from fairclust.report.selection import where
 from fairclust.report.verdicts import AGREES, AS_PROGRAM, CHOSE, DIFFERS, NOT_COMPARABLE, SIGNS
 
@@ -294,7 +294,7 @@ def _book(lines: pd.DataFrame, level_metric: str, *, bold: bool) -> pd.DataFrame
     None of ours is the best where one ``chose`` the setting.
     """
     printed_digits = lines.decimals.astype(float).where(lines.reported.notna())
-    chose = (lines.kind == MATCHED) & (lines.metric == level_metric) & lines.reported.notna()
+    chose = chose_setting(lines.kind, lines.metric, level_metric) & lines.reported.notna()
     book = lines.assign(digits=printed_digits, chose=chose)
     for line in book[printed_digits.isna()].itertuples():
         # What the paper does not print gets the digits of the nearest number that it prints of this metric.

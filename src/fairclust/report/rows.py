@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -40,6 +40,11 @@ OF_DATA_ITSELF = "data"
 NO_VALUE = Spread()
 
 
+def chose_setting(kind: Any, metric: Any, level_metric: str) -> Any:
+    """Whether a value is the fairness at which the setting of its row was chosen; of single rows, or of columns."""
+    return (kind == MATCHED) & (metric == level_metric)
+
+
 class ProgramRuns(NamedTuple):
     """What one way to run a published program gives beside a row, or what its published labels give."""
 
@@ -58,7 +63,6 @@ class Value:
     decimals: int = 0  # printed decimals of `reported`
     ours: Spread = NO_VALUE  # over the starts of the chosen setting
     program: Spread = NO_VALUE  # over the runs of the published program
-    chose: bool = False  # whether this fairness chose the setting
     agrees: str = ""  # as `compare_value` says; empty if the value is not judged
     cause: str = ""  # a key of `CAUSES`; empty if the value needs none
     reason: str = ""

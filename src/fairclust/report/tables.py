@@ -123,7 +123,7 @@ def evidence_of(paper: str, spec: TableSpec, rows: Iterable[Row]) -> pd.DataFram
                     **{"program": program.program if program else "", "program_runs": value.program.n},
                     **{"program_kind": program.kind if program else "", "seeds": value.ours.n},
                     **{"program_setting": program.words if program else ""},
-                    "value_verdict": value_verdict(row, value) if is_asked else "",
+                    "value_verdict": value_verdict(row, value, spec.level_metric) if is_asked else "",
                     "decimals": None if lacks else value.decimals,
                     "note": joined(*dict.fromkeys([value.note, row.note])),
                 }

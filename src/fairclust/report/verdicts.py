@@ -11,7 +11,7 @@ from fairclust.pipeline.columns import TIMES, column_of
 from fairclust.pipeline.papers import ReasonSpec, TableSpec
 from fairclust.pipeline.reported import OF_DATA
 from fairclust.report.render import joined, metric_label
-from fairclust.report.rows import MATCHED, OF_DATA_ITSELF, Part, ProgramRuns, Row, Value
+from fairclust.report.rows import MATCHED, OF_DATA_ITSELF, Part, ProgramRuns, Row, Value, chose_setting
 from fairclust.report.selection import (
     HAIR,
     LEVEL_SHARE,
@@ -103,7 +103,6 @@ def _judge(row: Row, part: Part) -> None:
     spec, has_cost = part.spec, any(_is_cost(value) for value in row.values)
     unjudged = {value.metric: _why_not_judged(value, row, spec, has_cost) for value in row.values}
     for value in row.values:
-        value.chose = value.metric == spec.level_metric and row.kind == MATCHED
         if value.ours.n and not math.isnan(value.reported) and not unjudged[value.metric]:
             compare = _compare_cost if row.kind == MATCHED else compare_value
             value.agrees = compare(value.metric, value.reported, value.decimals, value.ours)
@@ -178,13 +177,13 @@ def _at_matched_fairness(row: Row) -> tuple[str, str]:
     return AGREES, CHEAPER if worse and not row.choice.loosened else ON_FRONT
 
 
-def value_verdict(row: Row, value: Value) -> str:
-    """The verdict on a single value of a row."""
+def value_verdict(row: Row, value: Value, level_metric: str = "") -> str:
+    """The verdict on a single value of a row, in a table with this `TableSpec.level_metric`."""
     if row.verdict in ("", NOT_COMPARABLE):
         return row.verdict
     if row.finding == LESS_FAIR:
         # The cost at another fairness says nothing.
-        return DIFFERS if value.chose else NOT_COMPARABLE
+        return DIFFERS if chose_setting(row.kind, value.metric, level_metric) else NOT_COMPARABLE
     if not value.agrees:
         return NOT_COMPARABLE
     return AGREES if value.agrees in ("yes", "start") else row.verdict
