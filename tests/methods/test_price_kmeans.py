@@ -3,9 +3,11 @@ import pandas as pd
 import pytest
 from sklearn import cluster
 from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from fairclust import fair_assignment, methods
 from fairclust.methods import KMeans, PriceFairKMeans, PriceFairKMedians
+from fairclust.methods.price import price_kmeans, rounding
 from fairclust.metrics import balance, contingency, delta, fairness_ratio
 from fairclust.tables import TableModel, load_model
 
@@ -24,6 +26,26 @@ def test_bounds_hold(cls, grouped_blobs, n_groups):
     assert fairness_ratio(by["tolerance"]) >= 0.9 - 1e-9
     assert balance(by["min_balance"]) >= 0.2 - 1e-9
     assert delta(by["max_gap"]) <= 0.02 + 1e-9
+
+
+@BOTH
+def test_a_fit_has_one_thread_of_blas_and_gives_the_others_back(cls, grouped_blobs, monkeypatch):
+    X, codes = grouped_blobs(n_samples=200, n_groups=2)
+    seen = []
+
+    def blas_threads():
+        return {of["num_threads"] for of in threadpool_info() if of["user_api"] == "blas"}
+
+    def solved(*given, solve=price_kmeans.solve):
+        seen.append(blas_threads())
+        return solve(*given)
+
+    monkeypatch.setattr(rounding, "solve", solved)
+    with threadpool_limits(2, user_api="blas"):
+        before = blas_threads()
+        cls(3, n_init=1, random_state=0).fit(X, sensitive_features=codes)
+        assert blas_threads() == before
+    assert seen and all(threads == {1} for threads in seen)
 
 
 @BOTH

@@ -7,17 +7,22 @@ the time and memory that a table of all distances takes.
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any
 
 import numpy as np
 from numba import njit
 from numpy.typing import DTypeLike
-from threadpoolctl import ThreadpoolController
 
 from fairclust.kernels.assignment import Potentials, cluster_moments
 from fairclust.kernels.fast import FAST, exp, where_less
-from fairclust.kernels.tiles import TILE, TileLayout, make_layout, run_over_tiles, sum_by_group
+from fairclust.kernels.tiles import (
+    TILE,
+    TileLayout,
+    make_layout,
+    one_thread,
+    run_over_tiles,
+    sum_by_group,
+)
 
 # The number of clusters in a list.
 _LISTED = 24
@@ -185,12 +190,6 @@ def _argmin_listed(lo, hi, values, clusters, prices, layout, labels, mass, cost)
         cost[t] = paid
 
 
-@cache
-def _libraries() -> ThreadpoolController:
-    """The libraries with threads of their own. Finding them takes as long as the distances of a few thousand points."""
-    return ThreadpoolController()
-
-
 def many_short(n_short: int, n_samples: int) -> bool:
     """Whether the lists of too many points were without their cheapest cluster."""
     return n_short > _FEW_SHORT * n_samples
@@ -323,7 +322,7 @@ class ListedPoints(Potentials):
         shifted[:, :K] = (squares + prices - prices.min(axis=1, keepdims=True)) / 2
         short = np.zeros(layout.n_tiles, np.int64)
         given, out = (self._rows, turned, shifted, K), (self._known, self._clusters, self.a, short)
-        with _libraries().limit(limits=1, user_api="blas"):
+        with one_thread():
             run_over_tiles(_cheapest, layout.n_tiles, self.n_samples * K, *given, layout, *out)
         self._known, self.listed_prices, self.n_short = True, prices, int(short.sum())
         self._listed_for = self._centers

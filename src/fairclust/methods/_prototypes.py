@@ -20,6 +20,7 @@ from fairclust.frame import Frame
 from fairclust.group_encoding import check_same_order, encode_groups, split_columns
 from fairclust.kernels.listed import ListedPoints
 from fairclust.kernels.points import DTYPES, TiledPoints, worth_listing
+from fairclust.kernels.tiles import one_thread
 from fairclust.metrics.centers import squared_distances_to_centers
 from fairclust.sensitive import new_groups
 from fairclust.solvers.alternation import Prototypes, mean_centers, medoid_centers
@@ -62,6 +63,7 @@ class PrototypeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Fair
     # in the fit.
     _column_prices: list[np.ndarray]
 
+    @one_thread()
     def _fit_rows(self, X: Any, sensitive_features: Any, sample_weight: Any) -> None:
         if not (self.takes_chunks and comes_in_chunks(X)):
             super()._fit_rows(X, sensitive_features, sample_weight)

@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from fairclust.group_encoding import check_same_order
 from fairclust.kernels.assignment import Potentials
-from fairclust.kernels.tiles import blocks, make_layout
+from fairclust.kernels.tiles import blocks, make_layout, one_thread
 from fairclust.methods.price.bounds import Bounds, bounds_criterion
 from fairclust.methods.price.budget import Attempt, check_budget, fairest_within
 from fairclust.methods.price.rounding import round_prices
@@ -85,6 +85,7 @@ class FairAssignment:
         return float(self.violation.max())
 
 
+@one_thread()
 def fair_assignment(
     distances: Any,
     sensitive_features: Any = None,
