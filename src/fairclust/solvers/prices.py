@@ -52,7 +52,7 @@ _TIGHT, _DOUBLE_ROUNDING = 1e-7, 1e-12
 ROUGH_LEVEL = 0.008
 # No temperature is below this level divided by the number of points for each cell of the table. With rough prices it is
 # the second one, which takes fewer steps.
-_LEAST_LEVEL, _LEAST_ROUGH = 0.5, 1.5
+_LEAST_LEVEL, _LEAST_ROUGH = 0.5, 1.0
 # The smallest and the largest damping. With the largest one, steps are negligible.
 _DAMPING, _MOST_DAMPING = 1e-6, 1e30
 # The part of the damping that keeps steps short while the bounds are violated.
