@@ -34,7 +34,7 @@ CONFIG = {
 PROVENANCE = {
     **{"git_commit": "abc", "python": "3", "platform": "p", "cpu_count": 2},
     "commit_date": "2026-11-28",
-    **{"config": CONFIG, "versions": {"numpy": "2"}},
+    **{"config": CONFIG, "versions": {"fairclust": "1", "numpy": "2"}},
 }
 RUN = {"experiments": [{"datasets": ["adult"], "methods": ["kmeans"]}]}
 FRONT = {"plot": "front", "datasets": ["adult"], "x": "sse", "y": ["balance"]}

@@ -161,8 +161,7 @@ def make_leaderboard(scores: pd.DataFrame, names: Names) -> pd.DataFrame:
     A row is a method on an instance at a level: ``value`` is its cost there, and ``excess`` its distance. Rows without
     data set summarise the instances of a method at a level, and rows without level those of all levels.
     """
-    parts = [_board(scores, cost, names) for cost in COSTS if cost in scores and scores[cost].notna().any()]
-    parts = [part for part in parts if len(part)]
+    parts = [part for cost in COSTS if len(part := _board(scores, cost, names))]
     board = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=COLUMNS)
     board["label"] = [names.method(str(name)) for name in board.method]
     board["ours"] = board.method.isin(names.ours)
