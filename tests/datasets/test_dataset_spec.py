@@ -9,7 +9,7 @@ URL = "https://example.org/a.csv"
 HASH = "0" * 64
 SOURCE = {"file": "a/b.csv", "urls": [URL], "sha256": HASH, "licence": "CC0"}
 TABLE = {"title": "T", "source": "s", "sensitive": {"column": "sex"}, "n_clusters": 3}
-GENERATED = {"title": "T", "generator": "pkg.mod:make", "n_clusters": 3}
+GENERATED = {"title": "T", "generator": "pkg.mod.make", "n_clusters": 3}
 
 
 OF_SOURCE = [

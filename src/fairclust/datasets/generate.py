@@ -47,12 +47,12 @@ class Generated(NamedTuple):
 
 
 def run_generator(dotted: str, params: Mapping[str, Any]) -> PreparedDataset:
-    """Import ``package.module:function`` or ``package.module.function`` and call it; its data are not scaled yet.
+    """Import ``package.module.function`` and call it with the parameters; the data that it returns are not scaled yet.
 
     It is a DatasetError if there is none, if it does not take these parameters, or if it returns something else than a
     finite matrix with a valid group code for each row.
     """
-    module, _, function = dotted.replace(":", ".").rpartition(".")
+    module, _, function = dotted.rpartition(".")
     try:
         generator = getattr(importlib.import_module(module), function)
     except (ImportError, AttributeError) as error:

@@ -257,8 +257,8 @@ class DatasetSpec(Spec):
     """Name for tables and figures."""
     source: Name | SourceSpec | None = None
     """The table: a name in the catalogue of sources, or a source written out."""
-    generator: Annotated[str, Field(pattern=r"^[A-Za-z_]\w*([.:][A-Za-z_]\w*)+$")] | None = None
-    """Instead of a source: 'package.module.function' or 'package.module:function'."""
+    generator: Annotated[str, Field(pattern=r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)+$")] | None = None
+    """Instead of a source: 'package.module.function'."""
     params: dict[str, Any] = Field(default_factory=dict)
     """Keyword arguments of the generator."""
     reader: ReaderSpec = ReaderSpec()

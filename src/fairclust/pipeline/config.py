@@ -95,7 +95,6 @@ class MethodSpec(GridSpec):
     ours: bool = Field(default=False, description="Whether the method is this project's, not a paper's.")
     input: Literal["points", "graph"] = "points"
     """What `fit` gets: the points, or their sparse neighbour graph."""
-    deterministic: bool = Field(default=False, description="Nothing is random: one seed is enough.")
     settings_of: Annotated[str | None, names_of("methods")] = None
     """Another method, whose `settings` in a data set also apply to this one."""
     jobs: MethodJobSpec = MethodJobSpec()

@@ -81,7 +81,6 @@ def fits_of(config: Config, papers: Collection[str]) -> dict[str, Fit]:
             stated = next((s for s in (run.seeds, experiment.seeds) if s is not None), DEFAULT_SEEDS)
             seeds = tuple(range(stated) if isinstance(stated, int) else stated)
             spec = config.settings(method, dataset, experiment.settings.get(method))
-            seeds = seeds[:1] if config.methods[method].deterministic else seeds
             fit = grids.setdefault((dataset, method, experiment.sweep), [])
             default = [config.datasets[dataset].n_clusters]
             for k in run.n_clusters.get(dataset) or experiment.n_clusters or default:
@@ -406,7 +405,7 @@ class Plan:
     def _preparing(self, dataset: str) -> list[str]:
         """The modules that prepare a data set."""
         generator = self.config.datasets[dataset].generator
-        modules = [generator.replace(":", ".").rpartition(".")[0]] if generator else []
+        modules = [generator.rpartition(".")[0]] if generator else []
         return ["fairclust.pipeline.data", *modules]
 
     # Fits
