@@ -167,8 +167,6 @@ class ReaderSpec(Spec):
     def _names_need_no_header(self) -> ReaderSpec:
         if self.names and self.header:
             raise ValueError("'names' is for a file without header; set 'header: false'")
-        if len(set(self.names)) < len(self.names):
-            raise ValueError("'names' holds a name twice")
         return self
 
 
@@ -334,8 +332,6 @@ class DatasetSpec(Spec):
                 raise ValueError(f"a graph has no {', '.join(sorted(foreign))}")
             if len(columns) != 1 or columns[0].source is None:
                 raise ValueError("a graph needs 'sensitive.source', the file with the groups of its nodes")
-        if len(set(self.scale)) < len(self.scale):
-            raise ValueError("'scale' holds a step twice")
         return self
 
 

@@ -237,7 +237,7 @@ _NEEDS = {
     **dict.fromkeys(("steps", "clusters", "group_shares"), ()),
 }
 """The plots of `report.figures`, and which axes a figure must name for them."""
-_AXES = (*COLUMNS, "lam", "step", "n_clusters", "n_rows")
+_AXES = (*COLUMNS, "n_clusters", "n_rows")
 
 
 class FigureSpec(Spec):
@@ -249,7 +249,7 @@ class FigureSpec(Spec):
     methods: Methods = Field(default_factory=list, description="Empty: all methods that run on the data set.")
     n_clusters: Clusters | None = Field(default=None, description="None: every K that is run.")
     x: str = ""
-    """Metric, 'lam', 'step', 'n_clusters' or 'n_rows' on the horizontal axis."""
+    """Metric, 'n_clusters' or 'n_rows' on the horizontal axis, if the plot lets it be chosen."""
     y: tuple[str, ...] = ()
     """Metrics, or terms of the objective, on the vertical axis."""
     lam: float | None = None

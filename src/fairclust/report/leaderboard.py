@@ -22,8 +22,6 @@ from fairclust.report.selection import INSTANCE, best_starts, in_words, varied_p
 COSTS = ("sse", "kmedians_cost", "ncut")
 FAIRNESS = ("balance", "fairness_error", "delta", "fairness_ratio", "awd", "average_balance")
 SHOWN = (*COSTS, *FAIRNESS)
-_CERTIFIED = ("sse", "kmedians_cost")
-"""Costs that some fits bound from below."""
 LEVELS = (0.0, 0.1, 0.2, 0.5)
 """How far the share of a group in a cluster may be from its share in the data."""
 _SLACK = 0.01
@@ -209,8 +207,7 @@ def _board(scores: pd.DataFrame, cost: str, names: Names) -> pd.DataFrame:
         reached = part.worse[np.isfinite(part.value)].dropna()
         # Without random labels or results to compare, the mean is NaN, and the method is not worse.
         worse = float(method in control or (reached if len(reached) else part.worse).mean() > 0.5)
-        bound = certified.get(method) if cost in _CERTIFIED else None
-        whole.append(_summary(part) | {"method": method, "worse": worse, "certified": bound})
+        whole.append(_summary(part) | {"method": method, "worse": worse, "certified": certified.get(method)})
     order = sorted(whole, key=lambda row: (row["worse"], row["excess"], -row["reached"] / row["instances"]))
     return pd.concat([pd.DataFrame(order), pd.DataFrame(summaries), rows], ignore_index=True).assign(
         cost=cost
@@ -339,7 +336,7 @@ def make_settings(scores: pd.DataFrame) -> pd.DataFrame:
         for index, text in grid.params.items():
             lam = {name: value for name, value in json.loads(text).items() if name == "lam"}
             setting[index] = in_words(lam | differ[text])
-    excess = {f"excess_{cost}": list(map(_excess, points.estimator, points[cost])) for cost in _CERTIFIED}
+    excess = {f"excess_{cost}": list(map(_excess, points.estimator, points[cost])) for cost in COSTS}
     return points.assign(setting=setting, **excess).astype(dict.fromkeys(excess, float))
 
 
