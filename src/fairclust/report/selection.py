@@ -142,47 +142,30 @@ def within(values: pd.Series, level: float, fairness: str) -> pd.Series:
     return values >= level - hair if COLUMNS[fairness].direction == "higher" else values <= level + hair
 
 
-def choose(cells: pd.DataFrame, level: float | None = None, match: MatchSpec | None = None) -> Choice:
-    """Choose the setting that represents a method, by means over its starts (cells as for `best_starts`).
-
-    It is the first setting, in the order of `match`, whose mean fairness is within `level`. If there is none, it is
-    the fairest setting, with ``reached`` False. Without `match` or a level, the lowest mean objective decides.
-    """
+def choose(cells: pd.DataFrame) -> Choice:
+    """The setting of a method with the lowest mean objective over its starts (cells as for `best_starts`)."""
     if cells.empty:
         return Choice(cells, NOT_RUN)
-    metrics = [] if match is None else [match.fairness, *([] if match.order == "lam" else [match.order])]
-    means = settings_table(cells, metrics, ["params"])
+    means = settings_table(cells, [], ["params"])
     if means.empty:
         first = cells.iloc[0]
         reason = first_line(first.reason).rstrip(".") or "no reason given"
         return Choice(cells[:0], f"{first.status}: {reason}", len(cells))
-    reached, note = True, ""
-    if level is None or match is None:
-        chosen = _first(means.cost, "lower")
-    elif not (fair := within(means[match.fairness], level, match.fairness)).any():
-        chosen, reached = _first(means[match.fairness], COLUMNS[match.fairness].direction), False
-        note = f"no setting of the grid reaches the level {level:.3g}, so the fairest one is shown"
-    elif match.order == "lam":
-        lams = means.lam[fair]
-        chosen = _first(means.cost[fair][lams.isna().all() | (lams == lams.min())], "lower")
-    else:
-        chosen = _first(means[match.order][fair], COLUMNS[match.order].direction)
-    return _setting(cells, chosen, note)._replace(reached=reached)
+    return _setting(cells, _first(means.cost, "lower"))
 
 
 def at_level(cells: pd.DataFrame, level: float, match: MatchSpec, cost: float = math.nan) -> Choice:
     """A method at a level of fairness: a point of its front, interpolated between the starts of two settings.
 
     The ends are the cheapest setting that is fair enough by its mean, and the fairest of the cheaper ones. If none is
-    fair enough, the setting nearest to `level` and `cost` is shown. If the order of `match` is lambda or the fairness
-    metric, there is no front, and `choose` decides. Interpolated cells have no params.
+    fair enough, the setting nearest to `level` and `cost` is shown. If the order of `match` is lambda, it is the
+    setting with the smallest one that is fair enough. Interpolated cells have no params.
     """
-    if match.order in ("lam", match.fairness):
-        return choose(cells, level, match)
+    is_by_lam = match.order == "lam"  # which methods may lack
     means = settings_table(cells, [match.fairness, match.order], ["params"])
-    means = means[means[match.order].notna() & means[match.fairness].notna()]
+    means = means[means[match.fairness].notna() & (means[match.order].notna() | is_by_lam)]
     if means.empty:
-        return choose(cells, level, match)
+        return choose(cells)
     fair = within(means[match.fairness], level, match.fairness)
     if not fair.any():
         scale = abs(level) or 1.0
@@ -191,6 +174,9 @@ def at_level(cells: pd.DataFrame, level: float, match: MatchSpec, cost: float = 
             apart += (means[match.order] / cost - 1) ** 2
         note = f"no setting of the grid reaches the level {level:.3g}; the one nearest to the reported values is shown"
         return _setting(cells, apart.idxmin())._replace(reached=False, note=note)
+    if is_by_lam:
+        lams = means.lam[fair]
+        return _setting(cells, _first(means.cost[fair][lams.isna().all() | (lams == lams.min())], "lower"))
     costs = means[match.order] * (-1 if COLUMNS[match.order].direction == "higher" else 1)
     enough = costs[fair].idxmin()
     less = means[~fair & (costs < costs[enough]) & np.isfinite(means[match.fairness])]
@@ -219,13 +205,13 @@ def at_level(cells: pd.DataFrame, level: float, match: MatchSpec, cost: float = 
     return Choice(between, "", len(seeds), words)
 
 
-def _setting(cells: pd.DataFrame, params: str, note: str = "") -> Choice:
+def _setting(cells: pd.DataFrame, params: str) -> Choice:
     """All starts of one setting, named by what differs within the grid, with a note on lost starts."""
     starts = cells[cells.params == params]
-    ok = starts[starts.status == "ok"]
+    ok, note = starts[starts.status == "ok"], ""
     if len(ok) < len(starts):
         lost = starts[starts.status != "ok"].status.iloc[0]
-        note = joined(note, f"{len(ok)} of {len(starts)} starts ended well, others: {lost}")
+        note = f"{len(ok)} of {len(starts)} starts ended well, others: {lost}"
     return Choice(ok, note, len(starts), varied(params, cells.params.unique()))
 
 
