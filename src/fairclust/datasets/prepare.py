@@ -107,15 +107,16 @@ def _files(
     files: list[Path] = []
     cards: list[dict[str, Any]] = []
     for name, source in sources.items():
-        path = Path(paths[name])
+        path, fix = Path(paths[name]), f"fetch the source '{name}' again"
+        if source.path is not None:
+            fix = "check its 'path', which is relative to the working folder, and its 'sha256'"
         if not path.is_file():
-            raise DatasetError(f"file '{path}': no such file. Fix: fetch the source '{name}'")
+            raise DatasetError(f"source '{name}', file '{path}': no such file. Fix: {fix}")
         files.append(path)
         found, expected = content_digest(path), source.content_sha256
         if expected not in (None, found):
             raise DatasetError(
-                f"source '{name}': sha256 of '{path.name}' is {found}, expected {expected}. "
-                "Fix: fetch the source again"
+                f"source '{name}': sha256 of '{path.name}' is {found}, expected {expected}. Fix: {fix}"
             )
         check = "not verified" if expected is None else "verified"
         card: dict[str, Any] = {"name": name, "sha256": found, "check": check}

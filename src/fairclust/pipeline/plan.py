@@ -456,7 +456,7 @@ class Plan:
     def metrics(self, fit: Fit) -> dict[int, list[str]]:
         """For each K, the cheap metrics and those that a table, a figure or a claim shows."""
         dataset = self.config.datasets[fit.dataset]
-        always = set(self.config.score.metrics)
+        always: set[str] = set()
         if self.method(fit).input == "graph":
             always.add(_OF_GRAPH)
         if dataset.truth is not None or dataset.generator is not None:
