@@ -29,7 +29,6 @@ def small_paper(**changes):
     return {
         "short_name": "Doe",
         "citation": "Doe: Clusters, 2030",
-        "year": 2030,
         "experiments": [{"datasets": ["a"], "methods": ["m"]}],
         **changes,
     }

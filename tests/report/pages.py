@@ -25,7 +25,6 @@ NAMES = Names(
         "random_labels": "control",
     },
     ours={"vfc_kmeans"},
-    order=METHODS,
 )
 CONFIG = {
     "datasets": {"adult": {"title": "Adult", "source": {"path": f"{Path.home()}/adult.csv"}}},
@@ -50,7 +49,6 @@ PAPERS = {
         **RUN,
         short_name="VFC",
         citation="Ziko et al.",
-        year=2021,
         tables={
             "table3": {
                 "number": "3",
@@ -61,7 +59,7 @@ PAPERS = {
         },
         figures={name: {**FRONT, "title": f"Picture {name}"} for name in ("fig2", "empty", "lost")},
     ),
-    "other": PaperSpec(**RUN, short_name="Other", citation="Nobody", year=2000),
+    "other": PaperSpec(**RUN, short_name="Other", citation="Nobody"),
 }
 
 

@@ -19,7 +19,7 @@ from fairclust.report.figures import PLOTS, FigureData, make_figure
 from fairclust.report.material import Material
 
 METHODS = {"kmeans": "K-means", "vfc_kmeans": "VFC", "bfkm": "BFKM", "spectral": "SC", "sfairsc": "s-FairSC"}
-NAMES = Names(datasets={"adult": "Adult", "ds577": "DS-577"}, methods=METHODS, order=METHODS)
+NAMES = Names(datasets={"adult": "Adult", "ds577": "DS-577"}, methods=METHODS)
 AXES = {
     "front": {"x": "sse", "y": ["balance", "delta"]},
     "along_lam": {"y": ["sse", "fairness_error"]},

@@ -22,8 +22,6 @@ from pydantic import (
 
 from fairclust.messages import nearest
 
-GIB = 1 << 30
-
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")]
 Sha256 = Annotated[str, Field(pattern=r"^(unknown|[0-9a-f]{64})$")]
 ColumnRef = StrictStr | Annotated[StrictInt, Field(ge=0)]
@@ -87,7 +85,7 @@ class SourceSpec(Spec):
     """Licence of the data, or 'not stated'."""
     homepage: str | None = None
     """Page that describes the data."""
-    max_bytes: Annotated[int, Field(gt=0)] = 2 * GIB
+    max_bytes: Annotated[int, Field(gt=0)] = 2 * 2**30
     """Largest size in bytes of the download, and of the member."""
     note: str | None = None
     """Anything that a reader should know."""

@@ -300,7 +300,6 @@ class PaperSpec(Spec):
 
     short_name: str
     citation: str
-    year: int = Field(ge=1900, le=2100)
     reported: str | None = None
     """CSV of reported values, beside the YAML; default: NAME.csv."""
     programs: dict[str, ProgramSpec] = Field(default_factory=dict)

@@ -331,7 +331,6 @@ class Plan:
             methods={name: spec.label or name for name, spec in known.items()},
             families={name: spec.family for name, spec in known.items()},
             ours=[name for name, spec in known.items() if spec.ours],
-            order=[name for name in known if name in planned],
             looks={name: looks[name] for name in known if name in looks},
         )
         return asdict(names)

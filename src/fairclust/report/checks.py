@@ -214,7 +214,7 @@ def reaches(case: Case) -> Finding:
         best = choice.spread(metric)
         if not best.n:
             raise CannotTest(f"{name} has no value of {metric_label(metric)}")
-        means.append(bool(within(pd.Series([best.mean]), level, metric).iloc[0]))
+        means.append(within(best.mean, level, metric))
         starts.append(bool(within(cells[metric].dropna(), level, metric).any()))
         single = "" if means[-1] or not starts[-1] else ", single starts reach it"
         setting = f" at {choice.setting}" if choice.setting else ""
@@ -427,7 +427,7 @@ class _Pair(NamedTuple):
             # A method whose settings are all better than the level is at a disadvantage in the other metric.
             loser = 0 if verdict == FAILS else 1
             worst = ranges[loser][1]
-            if not within(pd.Series([level]), worst, equal).iloc[0] and not _alike(worst, level, equal):
+            if not within(level, worst, equal) and not _alike(worst, level, equal):
                 least = number(worst, decimals)
                 raise CannotTest(f"{place}: every setting of {names[loser]} is better, at least {least}")
             verdicts.append(verdict)
@@ -447,7 +447,7 @@ class _Pair(NamedTuple):
         )
         mine, theirs = (best for best, _ in ranges)
         if self.case.claim.options.get("whole_range") and not (
-            within(pd.Series([mine]), theirs, equal).iloc[0] or _alike(mine, theirs, equal)
+            within(mine, theirs, equal) or _alike(mine, theirs, equal)
         ):
             return (IN_PART if any(ok) else FAILS), f"{words}; beyond that, only {names[1]} has settings"
         return _of_booleans(ok), words

@@ -18,7 +18,7 @@ from fairclust.datasets.store import load_prepared
 from fairclust.fronts import front_of
 from fairclust.looks import COLOURS, MARKS, in_matplotlib, look
 from fairclust.metrics.table import METRICS
-from fairclust.pipeline.columns import COLUMNS, column_of
+from fairclust.pipeline.columns import COLUMNS, TIMES, column_of
 from fairclust.pipeline.papers import FigureSpec
 from fairclust.pipeline.scores import labels_of
 from fairclust.plot import in_figure
@@ -38,8 +38,7 @@ from fairclust.report.selection import (
 )
 
 _COST_OF_GRAPHS = "ncut"
-_LOGARITHMIC = ("seconds", "cpu_seconds")
-_WITHOUT_ZERO = (*_LOGARITHMIC, "nll", "objective", "sse", "kmedians_cost", "ncut")
+_WITHOUT_ZERO = (*TIMES, "nll", "objective", "sse", "kmedians_cost", "ncut")
 """Columns whose axis need not begin at zero."""
 # More points than this are drawn as a bitmap in a PDF, because single shapes would take megabytes.
 _MAX_SHAPES = 5_000
@@ -223,7 +222,7 @@ def draw_lines(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) -> 
     _note_starts(sheet, panel.cells, pd.concat(drawn))
     if x == BY_ROWS:
         axes.set(xlabel="Rows, or nodes of a graph", xscale="log")
-        if y in _LOGARITHMIC:
+        if y in TIMES:
             axes.set_yscale("log")
     else:
         axes.set_xlabel("K")

@@ -136,8 +136,8 @@ def settings_table(
     return table.join(groups[shown].std(ddof=1).add_suffix(" sd")) if with_sd else table
 
 
-def within(values: pd.Series, level: float, fairness: str) -> pd.Series:
-    """Which values of a fairness metric are at least as good as the level."""
+def within(values: Any, level: float, fairness: str) -> Any:
+    """Whether values of a fairness metric, a single one or a series, are at least as good as the level."""
     hair = (HAIR - 1) * abs(level)
     return values >= level - hair if COLUMNS[fairness].direction == "higher" else values <= level + hair
 
