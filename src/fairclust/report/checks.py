@@ -78,7 +78,7 @@ class Case(NamedTuple):
         params = (self.claim.options.get("settings") or {}).get(method, {})
         if not math.isnan(lam) or params:
             choice = choose_printed(cells, lam, params)
-            if not choice.n_ok:
+            if choice.cells.empty:
                 raise CannotTest(f"{name}: {choice.note}")
             cells = cells[cells.params.isin(choice.cells.params)]
         ok = cells[cells.status == "ok"]

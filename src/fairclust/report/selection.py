@@ -64,11 +64,6 @@ class Choice(NamedTuple):
     loosened: bool = False  # whether the tolerance of the level was used to find the setting
 
     @property
-    def n_ok(self) -> int:
-        """Number of starts with status 'ok'."""
-        return len(self.cells)
-
-    @property
     def cell(self) -> pd.Series | None:
         """The start with the lowest objective, for plots that show a single clustering."""
         starts = best_starts(self.cells)
@@ -149,8 +144,7 @@ def choose(cells: pd.DataFrame) -> Choice:
     means = settings_table(cells, [], ["params"])
     if means.empty:
         first = cells.iloc[0]
-        reason = first_line(first.reason).rstrip(".") or "no reason given"
-        return Choice(cells[:0], f"{first.status}: {reason}", len(cells))
+        return Choice(cells[:0], f"{first.status}: {first_line(first.reason).rstrip('.')}", len(cells))
     return _setting(cells, _first(means.cost, "lower"))
 
 
@@ -249,7 +243,7 @@ def choose_printed(cells: pd.DataFrame, lam: float, params: Mapping[str, Any]) -
     choice = choose(fitting)
     n_settings = fitting.params.nunique()
     note = f"{n_settings} settings fit what is published, and the one with the lowest objective is shown"
-    note = joined(choice.note, note if n_settings > 1 and choice.n_ok else "")
+    note = joined(choice.note, note if n_settings > 1 and len(choice.cells) else "")
     setting = choice.setting if n_settings > 1 and choice.setting else words
     return choice._replace(note=note, setting=setting)
 
