@@ -31,11 +31,10 @@ from fairclust.pipeline.fingerprint import (
 )
 from fairclust.pipeline.grids import Cell, Grid, cells_of_grids
 from fairclust.pipeline.names import Names
-from fairclust.pipeline.papers import ClaimSpec, ExperimentSpec, FigureSpec, PaperSpec, TableSpec
+from fairclust.pipeline.papers import ALL, ClaimSpec, ExperimentSpec, FigureSpec, PaperSpec, TableSpec
 from fairclust.pipeline.provenance import installed_version
 
 DEFAULT_SEEDS = 5
-ALL = "*"
 FORMATS = {"tables": ("md", "csv", "tex"), "claims": ("md", "csv")}
 _CHEAP = tuple(name for name, metric in METRICS.items() if metric.needs == "table" or name == "sse")
 _EXPENSIVE = tuple(name for name in METRICS if name not in _CHEAP)

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from fairclust.messages import brief
-from fairclust.pipeline.columns import COLUMNS, column_of
+from fairclust.pipeline.columns import COLUMNS
 from fairclust.pipeline.grids import canonical_json
 from fairclust.pipeline.papers import MatchSpec
 from fairclust.report.render import joined, plain
@@ -37,10 +37,6 @@ class Spread(NamedTuple):
     low: float = math.nan
     high: float = math.nan
     n: int = 0  # number of starts that have a value
-
-    def best(self, metric: str) -> float:
-        """The value of the best start; NaN if neither direction of the metric is better."""
-        return {"lower": self.low, "higher": self.high}.get(column_of(metric).direction, math.nan)
 
 
 def spread(values: pd.Series) -> Spread:
