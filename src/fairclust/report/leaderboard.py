@@ -139,14 +139,18 @@ def interval(
     numbers = excess.groupby("dataset", sort=False).ngroup()
     for instance, values in excess.groupby([numbers, places], sort=False).excess:
         starts = values.to_numpy(float)
-        again = starts[rng.integers(len(starts), size=(resamples, len(starts)))]
-        drawn[instance] = np.quantile(again, 0.5, axis=1, method="higher")
+        drawn[instance] = _median(starts[rng.integers(len(starts), size=(resamples, len(starts)))])
     chosen = rng.integers(len(drawn), size=(resamples, len(drawn)))
     # A data set that is drawn twice has other starts the second time.
     medians = np.sort(drawn[chosen, :, rng.integers(resamples, size=chosen.shape)].reshape(resamples, -1))
     medians = medians[np.arange(resamples), (~np.isnan(medians)).sum(axis=1) // 2]
     low, high = np.quantile(medians, [0.025, 0.975], method="closest_observation")
     return float(low), float(high)
+
+
+def _median(values: np.ndarray) -> Any:
+    """The median along the last axis, the larger of two middle values: the mean of one with infinity says nothing."""
+    return np.sort(values, axis=-1)[..., values.shape[-1] // 2]
 
 
 def make_leaderboard(scores: pd.DataFrame, names: Names) -> pd.DataFrame:
@@ -214,8 +218,7 @@ def _summary(rows: pd.DataFrame) -> dict[str, Any]:
     """A method on some instances and levels."""
     seconds = rows.drop_duplicates(INSTANCE)
     return {
-        # The larger of two middle values, because the mean of one with infinity says nothing.
-        "excess": rows.excess.quantile(0.5, interpolation="higher"),
+        "excess": float(_median(rows.excess.to_numpy(float))),
         "reached": int(np.isfinite(rows.excess).sum()),
         "instances": len(rows),
         "starts": rows.starts.max(),
