@@ -231,7 +231,7 @@ def _summary(rows: pd.DataFrame) -> dict[str, Any]:
 def load_leaderboard(path: Path) -> pd.DataFrame:
     """Read the CSV of a `make_leaderboard`."""
     texts = dict.fromkeys(("cost", "dataset", "method", "label"), str)
-    return pd.read_csv(path, dtype=texts | {"n_clusters": "Int64"}).replace("", np.nan)
+    return pd.read_csv(path, dtype=texts | {"n_clusters": "Int64"})
 
 
 def no_better(board: pd.DataFrame, cost: str) -> set[str]:

@@ -70,7 +70,7 @@ def number(value: object, decimals: int) -> str:
 
 def fixed(value: object, decimals: int) -> str:
     """A number with all of its decimals, as papers print it; a dash for a missing one."""
-    if value is None or value is pd.NA or (isinstance(value, float) and math.isnan(value)):
+    if pd.isna(value):
         return MISSING
     plain = float(value)  # type: ignore[arg-type]
     if math.isinf(plain):
