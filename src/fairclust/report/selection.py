@@ -151,7 +151,8 @@ def at_level(cells: pd.DataFrame, level: float, match: MatchSpec, cost: float = 
     fair enough, the setting nearest to `level` and `cost` is shown. If the order of `match` is lambda, it is the
     setting with the smallest one that is fair enough. Interpolated cells have no params.
     """
-    is_by_lam = match.order == "lam"  # which methods may lack
+    # Some methods have no lambda.
+    is_by_lam = match.order == "lam"
     means = settings_table(cells, [match.fairness, match.order], ["params"])
     means = means[means[match.fairness].notna() & (means[match.order].notna() | is_by_lam)]
     if means.empty:
