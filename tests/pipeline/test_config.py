@@ -47,6 +47,7 @@ def changed(path, value):
             ("papers.doe", small_paper(**{of: {"../../x": {}}}), f".{of}.*../../x")
             for of in ("tables", "figures")
         ),
+        ("score.metrics", ["dun_index"], ": there is no 'dun_index'; did you mean 'dunn_"),
         ("report.formats", ["pgn"], ".0: .*'png'.*found 'pgn'"),
         ("report.fronts", ["balanse"], ": there is no 'balanse'; did you mean 'balance'"),
         *(

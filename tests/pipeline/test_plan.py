@@ -191,7 +191,7 @@ def doe(
         "methods": {"vfc": VFC, "kmeans": KMEANS},
         "papers": {"doe": small_paper(experiments=[experiment, dense], **{**products, **(more or {})})},
         "report": {"fronts": []},
-        "score": {"dear_max_rows": 0},
+        "score": {"expensive_max_rows": 0},
     }
     load_reported.cache_clear()
     return Plan(load_config(laid_over(raw, changes)))
@@ -281,11 +281,12 @@ def test_expensive_metrics_are_scored_only_where_something_shows_them(tmp_path):
 @pytest.mark.parametrize(
     "changes, expected",
     [
-        ({"score": {"dear_max_rows": 400}, "datasets": {"b": {"rows": 400}}}, DEAR),
-        ({"score": {"dear_max_rows": 100}, "datasets": {"b": {"rows": 400}}}, {"kmedians_cost"}),
+        ({"score": {"metrics": ["ncut"]}}, {"kmedians_cost", "ncut"}),
+        ({"score": {"expensive_max_rows": 400}, "datasets": {"b": {"rows": 400}}}, DEAR),
+        ({"score": {"expensive_max_rows": 100}, "datasets": {"b": {"rows": 400}}}, {"kmedians_cost"}),
     ],
 )
-def test_all_metrics_are_scored_for_small_data(tmp_path, changes, expected):
+def test_other_metrics_are_scored_for_small_data_or_on_request(tmp_path, changes, expected):
     assert metrics(doe(tmp_path, **changes), "b/vfc", 2) & DEAR == expected
 
 

@@ -40,7 +40,7 @@ def change(project, name):
     elif name == "seed":
         project.config["run"]["seeds"] = 3
     elif name == "metric":
-        project.config["report"]["fronts"].append("dunn_index")
+        project.config["score"] = {"metrics": ["dunn_index"]}
     elif name == "constant of a method":
         project.write("my_methods/stripes.py", METHOD.format(name="Stripes", factor=2))
     elif name == "scaling":

@@ -110,7 +110,9 @@ class RunnableDataset(DatasetSpec):
 class ScoreSpec(Spec):
     """Options of the scorer."""
 
-    dear_max_rows: int = Field(default=2_000, ge=0)
+    metrics: Annotated[Names, one_of(*METRICS)] = Field(default_factory=list)
+    """Expensive metrics for every cell, in addition to those that tables, figures and claims show."""
+    expensive_max_rows: int = Field(default=2_000, ge=0)
     """Up to this many rows, every cell gets the expensive metrics."""
 
 

@@ -454,12 +454,12 @@ class Plan:
     def metrics(self, fit: Fit) -> dict[int, list[str]]:
         """For each K, the cheap metrics and those that a table, a figure or a claim shows."""
         dataset = self.config.datasets[fit.dataset]
-        always: set[str] = set()
+        always = set(self.config.score.metrics)
         if self.method(fit).input == "graph":
             always.add(_OF_GRAPH)
         if dataset.truth is not None or dataset.generator is not None:
             always.add(_OF_TRUTH)
-        if dataset.rows is not None and dataset.rows <= self.config.score.dear_max_rows:
+        if dataset.rows is not None and dataset.rows <= self.config.score.expensive_max_rows:
             always.update(_EXPENSIVE)
         metrics = {}
         for k in dict.fromkeys(grid.n_clusters for grid in fit.grids):

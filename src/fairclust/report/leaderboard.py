@@ -168,10 +168,10 @@ def make_leaderboard(scores: pd.DataFrame, names: Names) -> pd.DataFrame:
 
 def _board(scores: pd.DataFrame, cost: str, names: Names) -> pd.DataFrame:
     starts, place = start_costs(scores, cost), [*INSTANCE, "level"]
-    # Nothing can be compared at a level that no start reaches, or on an instance with the methods of one family.
+    # Nothing can be compared at a level that no start reaches, with a cost of 0, or among the methods of one family.
     families = starts.method.map(lambda method: names.families.get(method, method))
     several = families.groupby([starts[name] for name in INSTANCE]).transform("nunique") > 1
-    starts = starts[np.isfinite(starts.best) & several]
+    starts = starts[np.isfinite(starts.best) & (starts.best > 0) & several]
     if starts.empty:
         return starts
     starts = starts.assign(excess=starts.value / starts.best - 1)
