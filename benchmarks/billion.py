@@ -32,7 +32,7 @@ from numba import njit
 from fairclust import KMeans, PriceFairKMeans, open_chunks
 from fairclust.chunks import ChunkTable
 from fairclust.chunks.engines import Threads
-from fairclust.chunks.sources import CHUNK_ROWS, Values
+from fairclust.chunks.sources import CHUNK_ROWS
 from fairclust.metrics import contingency
 from measuring import SEED, apart, tell, write_csv
 
@@ -73,9 +73,8 @@ class DrawnChunk:
     number: int
     n_rows: int
 
-    def read(self) -> tuple[np.ndarray, Values]:
-        X, groups = recipe(self.number, self.n_rows)
-        return X, Values(groups)
+    def read(self) -> tuple[np.ndarray, np.ndarray]:
+        return recipe(self.number, self.n_rows)
 
     def place(self, row: int) -> str:
         return f"chunk {self.number}, row {row}"

@@ -24,7 +24,7 @@ from sklearn.utils._param_validation import (
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from fairclust.frame import Frame
-from fairclust.group_encoding import check_same_order, encode_groups, split_columns
+from fairclust.group_encoding import check_same_order, encode_groups, read_sensitive, split_columns
 from fairclust.messages import count
 from fairclust.metrics import contingency
 from fairclust.sample_weight import (
@@ -32,7 +32,6 @@ from fairclust.sample_weight import (
     positive_weights,
     rows_without_weight,
 )
-from fairclust.sensitive import read_sensitive
 
 
 class NotSupported(ValueError):

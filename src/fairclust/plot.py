@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from fairclust.group_encoding import read_sensitive
 from fairclust.looks import in_matplotlib, look
 from fairclust.metrics import Scored, score_labels
 from fairclust.metrics.table import METRICS
-from fairclust.sensitive import read_sensitive
 
 __all__ = ["FrontDisplay"]
 

@@ -23,7 +23,6 @@ from fairclust.chunks.passes import group_codes
 from fairclust.chunks.points import ChunkedPoints
 from fairclust.chunks.sources import ArrayChunk
 from fairclust.chunks.survey import survey
-from fairclust.group_encoding import Values
 from fairclust.kernels.points import TiledPoints
 from fairclust.messages import UserError
 from toys import make_grouped_blobs
@@ -298,7 +297,7 @@ def test_groups_of_any_type(values):
     values = np.array(values)
     chunk = ArrayChunk(np.zeros((3, 1)), values, 0, 3, "X")
     known = survey([chunk], Threads(), sample_rows=10, seed=0)
-    np.testing.assert_array_equal(known.names[group_codes(Values(values), known.names, chunk)], values)
+    np.testing.assert_array_equal(known.names[group_codes(values, known.names, chunk)], values)
     assert known.sizes.sum() == 3
 
 

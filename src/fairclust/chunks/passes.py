@@ -158,7 +158,7 @@ def _room(by: Map, X: np.ndarray, n_rows: int) -> tuple[np.ndarray, TileRoom]:
     return _rooms.rows[:n_rows], _rooms.room
 
 
-def group_codes(values: Values, names: np.ndarray, chunk: Chunk) -> np.ndarray:
+def group_codes(values: np.ndarray | Values, names: np.ndarray, chunk: Chunk) -> np.ndarray:
     """Codes of the values: their positions in `names`, as uint16. ChunkError if a value is not among the names."""
     values = factored(values)
     codes = positions(values, names)

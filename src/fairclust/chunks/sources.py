@@ -36,7 +36,7 @@ class Chunk(Protocol):
     @property
     def n_rows(self) -> int: ...
 
-    def read(self) -> tuple[np.ndarray, Values]:
+    def read(self) -> tuple[np.ndarray, np.ndarray | Values]:
         """Features, shape (n_rows, n_features), float32 or float64, and the sensitive column."""
 
     def place(self, row: int) -> str:
@@ -56,8 +56,8 @@ class ArrayChunk:
     n_rows: int
     name: str  # of the matrix in messages
 
-    def read(self) -> tuple[np.ndarray, Values]:
-        return as_float(self._rows_of(self.X)), Values(self._rows_of(self.values).reshape(-1))
+    def read(self) -> tuple[np.ndarray, np.ndarray]:
+        return as_float(self._rows_of(self.X)), self._rows_of(self.values).reshape(-1)
 
     def _rows_of(self, source: str | np.ndarray) -> np.ndarray:
         if isinstance(source, np.ndarray):

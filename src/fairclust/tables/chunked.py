@@ -14,7 +14,6 @@ import pandas as pd
 
 from fairclust.chunks.engines import Engine
 from fairclust.chunks.sources import CHUNK_ROWS, ParquetChunk, read_metadata, row_groups
-from fairclust.group_encoding import Values, factored
 from fairclust.tables.preparation import Decision, Preparation, cross, encoded_names
 from fairclust.tables.reading import TableError, check_same_columns, clean, column_names, table_files
 
@@ -47,12 +46,12 @@ class TableChunk:
         groups = self.preparation.groups(frame)
         return frame, groups, self.preparation.reasons(frame, groups)
 
-    def read(self) -> tuple[np.ndarray, Values]:
+    def read(self) -> tuple[np.ndarray, np.ndarray]:
         frame, groups, reasons = self.usable(self.preparation.features)
         keep = reasons == ""
         if not keep.any():
-            return np.empty((0, len(encoded_names(self.preparation.columns)))), Values(np.empty(0, str))
-        return self.preparation.transform(frame[keep]), factored(cross(groups[keep]).to_numpy())
+            return np.empty((0, len(encoded_names(self.preparation.columns)))), np.empty(0, str)
+        return self.preparation.transform(frame[keep]), cross(groups[keep]).to_numpy()
 
     def place(self, row: int) -> str:
         return f"row {row} of those with a group from {self.rows.place(0)} on"
