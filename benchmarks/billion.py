@@ -31,7 +31,7 @@ from numba import njit
 
 from fairclust import KMeans, PriceFairKMeans, open_chunks
 from fairclust.chunks import ChunkTable
-from fairclust.chunks.engines import Threads
+from fairclust.chunks.engines import Engine
 from fairclust.chunks.sources import CHUNK_ROWS
 from fairclust.metrics import contingency
 from measuring import SEED, apart, tell, write_csv
@@ -138,7 +138,7 @@ def table_of(folder: Path | None, rows: int, labels: str, workers: int | None) -
     """
     if folder is None:
         chunks = [DrawnChunk(*chunk) for chunk in chunks_of(rows)]
-        return ChunkTable(chunks, Threads())
+        return ChunkTable(chunks, Engine())
     files = folder / "X.npy", folder / "groups.npy"
     arrays = [np.load(file, mmap_mode="r") for file in files]
     # Workers open the files themselves, but are sent the rows of a part of them.

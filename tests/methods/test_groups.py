@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fairclust.chunks.engines import Threads
+from fairclust.chunks.engines import Engine
 from fairclust.chunks.sources import ArrayChunk
 from fairclust.chunks.survey import survey
 from fairclust.datasets.read import code_groups
@@ -115,7 +115,7 @@ def test_every_road_finds_the_same_groups():
         codes, names = encode_groups(cells, 6)
         np.testing.assert_array_equal(group_codes(pd.DataFrame({"sex": cells})), codes)
         known = survey(
-            [ArrayChunk(np.zeros((6, 1)), np.array(cells), 0, 6, "X")], Threads(), sample_rows=6, seed=0
+            [ArrayChunk(np.zeros((6, 1)), np.array(cells), 0, 6, "X")], Engine(), sample_rows=6, seed=0
         )
     assert known.names.tolist() == names.tolist() == ["f", "m", "é"]
     np.testing.assert_array_equal(known.codes[np.argsort(known.codes)], np.sort(codes))

@@ -14,7 +14,7 @@ from dask import array as da
 from dask import config, delayed
 from distributed import Client, Future, LocalCluster, default_client
 
-from fairclust.chunks.engines import in_order
+from fairclust.chunks.engines import Engine, in_order
 from fairclust.chunks.sources import ArrayChunk, Chunk, ChunkError, as_float
 from fairclust.messages import count
 
@@ -33,7 +33,7 @@ _SETTINGS = {
 }
 
 
-class Cluster:
+class Cluster(Engine):
     """An engine that runs a pass as tasks on a Dask cluster.
 
     `client` is a client, an address, a ``.json`` scheduler file or a number of workers, by default the client that this
@@ -71,7 +71,6 @@ class Cluster:
     def run(
         self, function: Callable[..., Any], chunks: Sequence[Chunk], *more: Iterable[Any]
     ) -> Iterator[Any]:
-        """See `fairclust.chunks.engines.Engine.run`."""
         n_threads = max(1, sum(self.client.nthreads().values()))
         # The rows of some chunks are sent with the task, or are in the memory of some worker. A task of several such
         # chunks would need several times the memory, or would move rows between workers.

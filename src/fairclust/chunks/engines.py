@@ -1,4 +1,4 @@
-"""The interface of engines, which run a pass over all chunks, and the engine of threads."""
+"""The engine that runs a pass over all chunks, in threads of this process."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import repeat
-from typing import Any, Protocol
+from typing import Any
 
 import numba
 
@@ -14,18 +14,6 @@ from fairclust.chunks.sources import Chunk
 
 # Number of chunks that wait for each thread, so that no thread is idle while results are added up.
 _AHEAD = 3
-
-
-class Engine(Protocol):
-    """Calls a function for every chunk."""
-
-    def run(
-        self, function: Callable[..., Any], chunks: Sequence[Chunk], *more: Iterable[Any]
-    ) -> Iterator[Any]:
-        """As ``map(function, chunks, *more)``, whichever call ends first."""
-
-    def close(self) -> None:
-        """End workers that were started for this engine."""
 
 
 def in_order(jobs: Iterable[Any], ahead: int) -> Iterator[Any]:
@@ -47,12 +35,13 @@ def in_order(jobs: Iterable[Any], ahead: int) -> Iterator[Any]:
             job.cancel()
 
 
-class Threads:
-    """An engine that uses threads of this process, as many as `numba.get_num_threads` returns."""
+class Engine:
+    """Calls a function for every chunk in threads of this process, as many as `numba.get_num_threads` returns."""
 
     def run(
         self, function: Callable[..., Any], chunks: Sequence[Chunk], *more: Iterable[Any]
     ) -> Iterator[Any]:
+        """As ``map(function, chunks, *more)``, whichever call ends first."""
         n_threads = min(numba.get_num_threads(), len(chunks))
         if n_threads <= 1:
             yield from map(function, chunks, *more)
@@ -62,4 +51,4 @@ class Threads:
             yield from in_order(map(pool.submit, repeat(function), chunks, *more), _AHEAD * n_threads)
 
     def close(self) -> None:
-        """Do nothing, because the threads end with every pass."""
+        """End workers that were started for this engine. Threads end with every pass."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from fairclust.chunks.engines import Engine, Threads
+from fairclust.chunks.engines import Engine
 from fairclust.chunks.sources import (
     CHUNK_ROWS,
     Chunk,
@@ -94,7 +94,7 @@ def open_chunks(
     """
     if chunk_rows < 1 or (sample_rows is not None and sample_rows < 1):
         raise ChunkError(f"chunk_rows={chunk_rows} and sample_rows={sample_rows} must be at least 1")
-    engine: Engine = Threads()
+    engine = Engine()
     if client is not None or _is_collection(X):
         # Imported only here, because Dask is not needed without a cluster.
         from fairclust.chunks.cluster import Cluster, collection_chunks

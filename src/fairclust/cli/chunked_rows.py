@@ -14,7 +14,7 @@ import pandas as pd
 import scipy.sparse as sp
 
 from fairclust.chunks import ChunkTable
-from fairclust.chunks.engines import Engine, Threads
+from fairclust.chunks.engines import Engine
 from fairclust.chunks.passes import group_codes, total_of
 from fairclust.chunks.sources import Chunk, slices_of
 from fairclust.cli.options import Fit
@@ -72,7 +72,7 @@ def read_in_chunks(args: Fit, cls: type, stack: ExitStack) -> RowsInChunks:
     log.addHandler(handler)
     stack.callback(log.removeHandler, handler)
     log.setLevel(logging.INFO)
-    engine: Engine = Threads()
+    engine = Engine()
     if where := args.scheduler or args.workers:
         # Imported only here, because Dask is not needed without a cluster.
         from fairclust.chunks.cluster import Cluster
