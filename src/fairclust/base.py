@@ -148,7 +148,7 @@ def _with_nan(X: Any) -> Any:
         if getattr(getattr(X, "dtype", None), "kind", "O") in "mM":
             raise ValueError("X holds dates or durations: pass numbers, such as the days since some date")
         return X
-    changed = {}
+    X = X.copy(deep=False)
     for place in range(X.shape[1] if X.ndim == 2 else 0):
         column = X.iloc[:, place]
         if getattr(column.dtype, "kind", "O") in "mM":
@@ -159,17 +159,13 @@ def _with_nan(X: Any) -> Any:
         if isinstance(column.dtype, np.dtype) and column.dtype != object:
             continue
         try:
-            changed[place] = column.to_numpy(dtype=np.float64, na_value=np.nan)
+            X.isetitem(place, column.to_numpy(dtype=np.float64, na_value=np.nan))
         except (ValueError, TypeError):
             first = next(cell for cell in column.dropna() if not isinstance(cell, Real))
             raise ValueError(
                 f"X holds {first!r} in column {X.columns[place]!r}, which is no number: leave the column out, or "
                 "encode it, for example by scikit-learn's OneHotEncoder"
             ) from None
-    if changed:
-        X = X.copy()
-        for place, cells in changed.items():
-            X.isetitem(place, cells)
     return X
 
 
@@ -303,6 +299,8 @@ class FairClusterer(_Clusters, ClusterMixin, BaseEstimator, ABC):
             )
         if given:
             raise TypeError(f"{type(self).__name__}.fit takes no argument {min(given)!r}")
+        check_same_order(X, weights, "sample_weight")
+        check_same_order(X, sensitive_features)
         before = self.__dict__.copy()
         try:
             self._fit_weighted(X, sensitive_features, weights)
@@ -319,8 +317,6 @@ class FairClusterer(_Clusters, ClusterMixin, BaseEstimator, ABC):
         if not len(rest):
             self._fit_rows(X, sensitive_features, weights)
             return
-        check_same_order(X, weights, "sample_weight")
-        check_same_order(X, sensitive_features)
         weights = np.asarray(weights)
         counted = np.flatnonzero(weights)
         check_consistent_length(X, weights)
@@ -333,8 +329,6 @@ class FairClusterer(_Clusters, ClusterMixin, BaseEstimator, ABC):
         self.labels_ = labels
 
     def _fit_rows(self, X: Any, sensitive_features: Any, sample_weight: Any) -> None:
-        check_same_order(X, sample_weight, "sample_weight")
-        check_same_order(X, sensitive_features)
         self._validate_params()
         X = self._valid_rows(X)
         codes = self._group_codes(sensitive_features, X.shape[0])

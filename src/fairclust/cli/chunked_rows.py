@@ -18,7 +18,7 @@ from fairclust.chunks.engines import Engine
 from fairclust.chunks.passes import group_codes, total_of
 from fairclust.chunks.sources import Chunk, slices_of
 from fairclust.cli.options import Fit
-from fairclust.cli.rows import Rows, decided, plain_kmeans
+from fairclust.cli.rows import Rows, decided
 from fairclust.messages import UserError
 from fairclust.tables import left_out_rows, table_files
 from fairclust.tables.chunked import prepare_chunks
@@ -30,9 +30,6 @@ class RowsInChunks(Rows):
 
     X: ChunkTable
     over: str = " over all files"
-
-    def plain(self, model: Any) -> Any:
-        return plain_kmeans(model).fit(self.X).labels_
 
     def counts_and_costs(self, labels: Any, model: Any) -> tuple[np.ndarray, np.ndarray]:
         names, chunks = np.array(list(self.combinations.index)), self.X.chunks
