@@ -115,14 +115,13 @@ def split_columns(sensitive_features: Any) -> dict[str, Any]:
         raise ValueError(
             f"sensitive_features is {given}: pass the groups of the rows, such as df[{given}], not a name"
         )
-    if isinstance(sensitive_features, Mapping) or hasattr(sensitive_features, "columns"):
-        is_mapping = isinstance(sensitive_features, Mapping)
-        # A pyarrow table calls its names `column_names`.
-        named = getattr(sensitive_features, "column_names", None)
-        names = list(sensitive_features if is_mapping else named or sensitive_features.columns)
-        by_name = is_mapping or hasattr(sensitive_features, "to_pandas")  # polars, pyarrow
+    is_mapping = isinstance(sensitive_features, Mapping)
+    if is_mapping or hasattr(sensitive_features, "columns"):
+        if hasattr(sensitive_features, "to_pandas"):  # tables of polars and pyarrow
+            sensitive_features = sensitive_features.to_pandas()
+        names = list(sensitive_features if is_mapping else sensitive_features.columns)
         split = {
-            str(name): sensitive_features[name] if by_name else sensitive_features.iloc[:, i]
+            str(name): sensitive_features[name] if is_mapping else sensitive_features.iloc[:, i]
             for i, name in enumerate(names)
         }
         if len(split) < len(names):

@@ -5,7 +5,6 @@ Each depends only on its arguments, a chunk and small tables, so it can run in a
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
@@ -24,7 +23,6 @@ AnyPoints = TiledPoints | ListedPoints
 BLOCK_ROWS = 1 << 16
 # The lists of the blocks, by the identity of the chunk and the first row.
 Kept = dict[tuple[int, int], np.ndarray]
-_rooms = threading.local()
 
 
 class Listing(NamedTuple):
@@ -126,9 +124,13 @@ def _blocks(chunk: Chunk, by: Map) -> Iterator[tuple[int, np.ndarray, AnyPoints]
     X, values = chunk.read()
     codes = group_codes(values, by.names, chunk)
     shape, lists = (len(by.names), len(by.centers)), by.lists
+    if lists is None:
+        most = min(BLOCK_ROWS, len(X))
+        held = np.empty((most, X.shape[1]), X.dtype)
+        room = TileRoom(most, shape[0], X.shape[1], shape[1], by.dtype)
     for block in blocks(len(X), BLOCK_ROWS):
         if lists is None:
-            rows, room = _room(by, X, block.stop - block.start)
+            rows = held[: block.stop - block.start]
             rows[:] = X[block]
             points: AnyPoints = TiledPoints.pack(
                 rows, codes[block], *shape, shift=by.shift, dtype=by.dtype, room=room
@@ -147,15 +149,6 @@ def _blocks(chunk: Chunk, by: Map) -> Iterator[tuple[int, np.ndarray, AnyPoints]
         yield block.start, rows, points
         if lists.kept is not None:
             lists.kept[place] = points.kept_lists()
-
-
-def _room(by: Map, X: np.ndarray, n_rows: int) -> tuple[np.ndarray, TileRoom]:
-    """Room for the rows of a block and for their tiles, which each thread allocates once and keeps."""
-    shape = len(by.names), X.shape[1], len(by.centers), np.dtype(by.dtype)
-    if getattr(_rooms, "shape", None) != (*shape, X.dtype):
-        _rooms.rows = np.empty((BLOCK_ROWS, X.shape[1]), X.dtype)
-        _rooms.room, _rooms.shape = TileRoom(BLOCK_ROWS, *shape), (*shape, X.dtype)
-    return _rooms.rows[:n_rows], _rooms.room
 
 
 def group_codes(values: np.ndarray | Values, names: np.ndarray, chunk: Chunk) -> np.ndarray:
