@@ -21,17 +21,12 @@ from sklearn.utils._param_validation import (
     StrOptions,
     validate_parameter_constraints,
 )
-from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
+from sklearn.utils.validation import _num_samples, check_consistent_length, check_is_fitted, validate_data
 
 from fairclust.frame import Frame
 from fairclust.group_encoding import check_same_order, encode_groups, read_sensitive, split_columns
 from fairclust.messages import count
 from fairclust.metrics import contingency
-from fairclust.sample_weight import (
-    groups_of_rows,
-    positive_weights,
-    rows_without_weight,
-)
 
 
 class NotSupported(ValueError):
@@ -136,6 +131,47 @@ def without_empty(labels: np.ndarray, codes: np.ndarray, n_clusters: int) -> np.
         labels[moved] = k
         sizes = np.bincount(labels, minlength=n_clusters)
     return labels
+
+
+def positive_weights(sample_weight: Any, n_samples: int) -> np.ndarray:
+    """Weights of rows as floats, shape (n_samples,).
+
+    ValueError unless there is one weight for each row, and all are positive and finite. Rows of weight 0 are set aside
+    before this, see `rows_without_weight`.
+    """
+    weights = np.asarray(sample_weight, dtype=np.float64)
+    if weights.shape != (n_samples,):
+        raise ValueError(f"sample_weight has shape {weights.shape}, expected ({n_samples},)")
+    if not (np.isfinite(weights) & (weights > 0)).all():
+        raise ValueError(
+            "sample_weight must be finite and not negative, and not 0 for all rows; rows of weight 0 do not count"
+        )
+    return weights
+
+
+def rows_without_weight(sample_weight: Any, n_samples: int) -> np.ndarray:
+    """The rows of weight 0, which do not count and get a label; none if `positive_weights` would refuse the others."""
+    weights = np.asarray(sample_weight)
+    usable = weights.shape == (n_samples,) and weights.any()
+    return np.flatnonzero(weights == 0) if usable else np.zeros(0, np.intp)
+
+
+def groups_of_rows(sensitive_features: Any, rows: np.ndarray, n_samples: int) -> dict[str, Any] | None:
+    """The columns of sensitive features, for some of `n_samples` rows; None if there are none."""
+    columns = split_columns(sensitive_features)
+    for column in columns.values():
+        if _num_samples(column) != n_samples:
+            raise ValueError(f"sensitive_features has {_num_samples(column)} rows, expected {n_samples}")
+    return {name: _safe_indexing(column, rows) for name, column in columns.items()} or None
+
+
+def check_weights(sample_weight: Any, n_samples: int) -> tuple[np.ndarray | None, float]:
+    """Divide weights by their mean; returns them and the mean, or None and 1 if all are 1."""
+    weights = positive_weights(sample_weight, n_samples)
+    if (weights == 1).all():
+        return None, 1.0
+    mean = float(weights.mean())
+    return weights / mean, mean
 
 
 def _with_nan(X: Any) -> Any:

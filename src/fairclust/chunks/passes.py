@@ -152,7 +152,7 @@ def _blocks(chunk: Chunk, by: Map) -> Iterator[tuple[int, np.ndarray, AnyPoints]
 
 
 def group_codes(values: np.ndarray | Values, names: np.ndarray, chunk: Chunk) -> np.ndarray:
-    """Codes of the values: their positions in `names`, as uint16. ChunkError if a value is not among the names."""
+    """Codes of the values: their positions in `names`. ChunkError if a value is not among the names."""
     values = factored(values)
     codes = positions(values, names)
     if codes.min(initial=0) < 0:
@@ -161,4 +161,4 @@ def group_codes(values: np.ndarray | Values, names: np.ndarray, chunk: Chunk) ->
             f"{chunk.place(row)}: the group {values.at(row)} was not there when the fit began: "
             "do not change the rows during a fit"
         )
-    return codes.astype(np.uint16)
+    return codes

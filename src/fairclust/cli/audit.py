@@ -6,8 +6,8 @@ from types import SimpleNamespace
 
 from rich.table import Table
 
-from fairclust.cli.fitting import PLAIN
 from fairclust.cli.labels import read_labels
+from fairclust.cli.methods import PLAIN
 from fairclust.cli.options import Audit
 from fairclust.cli.results import GIVEN, report
 from fairclust.cli.rows import read_rows

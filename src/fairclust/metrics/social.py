@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fairclust.group_encoding import group_codes
-from fairclust.metrics.centers import cluster_means, finite_points_and_labels, squared_distances_to_centers
+from fairclust.metrics.centers import cluster_means, points_and_labels, squared_distances_to_centers
 from fairclust.metrics.registry import documented
 
 
@@ -33,7 +33,7 @@ def group_costs(
     ----------
     Ghadiri et al. 2021; Abbasi et al. 2021
     """
-    points, codes = finite_points_and_labels(X, labels)
+    points, codes = points_and_labels(X, labels)
     groups = group_codes(sensitive_features)
     if groups.shape != codes.shape:
         raise ValueError(f"labels {codes.shape} and sensitive_features {groups.shape} must have one length")
