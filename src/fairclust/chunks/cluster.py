@@ -12,7 +12,7 @@ import numba
 import numpy as np
 from dask import array as da
 from dask import config, delayed
-from distributed import Client, Future, LocalCluster, default_client
+from distributed import Client, Future, default_client
 
 from fairclust.chunks.engines import Engine, in_order
 from fairclust.chunks.sources import ArrayChunk, Chunk, ChunkError, as_float
@@ -42,7 +42,8 @@ class Cluster(Engine):
     """
 
     def __init__(self, client: Client | str | int | None) -> None:
-        self._started: list[Any] = []
+        # The client that is opened here; if it has started workers, they end with it.
+        self._own: Client | None = None
         if client is None:
             try:
                 client = default_client()
@@ -50,15 +51,14 @@ class Cluster(Engine):
                 client = 2
         if isinstance(client, int):
             with config.set(_SETTINGS):
-                workers = LocalCluster(n_workers=client, threads_per_worker=1, dashboard_address=None)
-                client = Client(workers)
-            self._started = [client, workers]
+                client = Client(n_workers=client, threads_per_worker=1, dashboard_address=None)
+            self._own = client
         place = client
         try:
             if isinstance(client, str):
                 option = "scheduler_file" if client.endswith(".json") else "address"
                 client = Client(**{option: client})
-                self._started = [client]
+                self._own = client
             client.wait_for_workers(1, timeout=config.get("distributed.comm.timeouts.connect"))
         except (OSError, ValueError) as error:
             self.close()
@@ -85,9 +85,9 @@ class Cluster(Engine):
 
     def close(self) -> None:
         """Close the client and workers that were started here. A client that the caller passed stays open."""
-        for one in self._started:
-            one.close()
-        self._started = []
+        if self._own is not None:
+            self._own.close()
+        self._own = None
 
 
 def _has_rows(chunk: Chunk) -> bool:
