@@ -31,7 +31,7 @@ from numba import njit
 
 from fairclust import KMeans, PriceFairKMeans, open_chunks
 from fairclust.chunks import ChunkTable
-from fairclust.chunks.engines import Engine
+from fairclust.chunks.passes import Engine
 from fairclust.chunks.sources import CHUNK_ROWS
 from fairclust.metrics import contingency
 from measuring import SEED, apart, tell, write_csv

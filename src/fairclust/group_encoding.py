@@ -130,7 +130,7 @@ def split_columns(sensitive_features: Any) -> dict[str, Any]:
                 f"sensitive_features has two columns of one name among {shown}: rename one of them"
             )
         return split
-    values = _as_array(sensitive_features)
+    values = sensitive_features if hasattr(sensitive_features, "ndim") else _as_array(sensitive_features)
     if values.ndim == 1:
         name = getattr(sensitive_features, "name", None)
         return {"" if name is None else str(name): sensitive_features}
@@ -225,8 +225,8 @@ def factored(sensitive_features: Any, what: str = "sensitive_features") -> Value
 
     try:
         entries, names = pd.factorize(values)
-    except TypeError:  # lists cannot be hashed
-        entries, names = np.arange(len(values)), values
+    except TypeError as error:
+        raise ValueError(f"{what} must be one column ({error}): pass one value for each row") from None
     if values.dtype.kind == "M":
         days, seconds = names.astype("datetime64[D]"), names.astype("datetime64[s]")
         precise = np.where(names == seconds, seconds.astype(str), names.astype(str))
@@ -240,10 +240,6 @@ def _of_one_type(cells: np.ndarray, what: str) -> np.ndarray:
         return np.array(cells.tolist() or [0])[: len(cells)]
     types: dict[str, type] = {}
     for value in cells:
-        if isinstance(value, (list, tuple, np.ndarray)):
-            raise ValueError(
-                f"{what} must be one column, found {shortened(repr(value))} in a row: pass one value for each row"
-            )
         text = str(value)
         if types.setdefault(text, type(value)) is not type(value):
             raise ValueError(
@@ -310,18 +306,18 @@ def group_codes(sensitive_features: ArrayLike) -> NDArray[np.int64]:
         Texts that differ only in their spelling are one value, see `one_spelling`.
     """
     columns = split_columns(sensitive_features) or {"": None}
-    codes, values = zip(*(encode_groups(cells, name=name) for name, cells in columns.items()), strict=True)
+    codes = [encode_groups(cells, name=name)[0] for name, cells in columns.items()]
     lengths = list(map(len, codes))
     if len(set(lengths)) > 1:
         raise ValueError(f"the columns of sensitive_features have {lengths} rows")
-    crossed = codes[0] if len(codes) == 1 else cross_codes(codes, list(map(len, values)))[0]
-    return crossed.astype(np.int64)
+    return (codes[0] if len(codes) == 1 else cross_codes(codes)[0]).astype(np.int64)
 
 
-def cross_codes(codes: Sequence[np.ndarray], n_values: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
+def cross_codes(codes: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     """Find the combinations of codes that occur, in lexicographic order: the code of each row, and their cells."""
     groups, cells = np.zeros(len(codes[0]), np.int64), np.empty((1, 0), np.int64)
-    for of_rows, n in zip(codes, n_values, strict=True):
+    for of_rows in codes:
+        n = int(of_rows.max(initial=0)) + 1
         # Groups are numbered again after each column, because the product of all numbers of values could overflow.
         both, groups = np.unique(groups * n + of_rows, return_inverse=True)
         cells = np.column_stack([cells[both // n], both % n])
@@ -494,7 +490,7 @@ def read_sensitive(sensitive_features: Any, n_samples: int, *, means: Collection
         codes.append(of_rows)
     if not columns:
         return Sensitive((), np.zeros(n_samples, np.int32), np.empty((1, 0), np.int64))
-    groups, cells = cross_codes(codes, [len(column.values) for column in columns])
+    groups, cells = cross_codes(codes)
     return Sensitive(tuple(columns), groups, cells)
 
 
@@ -519,7 +515,7 @@ def new_groups(
     codes = [
         column.encode(column_cells, n_samples) for column, column_cells in zip(columns, cells, strict=True)
     ]
-    groups, combinations = cross_codes(codes, [len(column.values) for column in columns])
+    groups, combinations = cross_codes(codes)
     places = {tuple(cell): j for j, cell in enumerate(known.tolist())}
     place = np.array([places.get(tuple(cell), -1) for cell in combinations.tolist()])
     offset = prices[place]

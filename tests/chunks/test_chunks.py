@@ -17,9 +17,8 @@ from sklearn.base import clone
 
 from fairclust import ChunkError, KMeans, PriceFairKMeans, VariationalFairKMeans, open_chunks
 from fairclust.base import NotSupported
-from fairclust.chunks import engines
-from fairclust.chunks.engines import Engine
-from fairclust.chunks.passes import group_codes
+from fairclust.chunks import passes
+from fairclust.chunks.passes import Engine, group_codes
 from fairclust.chunks.rows import ChunkedPoints
 from fairclust.chunks.sources import ArrayChunk
 from fairclust.chunks.survey import survey
@@ -170,7 +169,7 @@ def test_labels_keep_the_bounds_and_the_certificate_is_that_of_the_labels(blobs,
 def test_numbers_do_not_depend_on_threads_nor_on_the_kind_of_file(blobs, mapped, parquet, monkeypatch):
     models = []
     for threads in (1, 3):
-        monkeypatch.setattr(engines.numba, "get_num_threads", lambda n=threads: n)
+        monkeypatch.setattr(passes.numba, "get_num_threads", lambda n=threads: n)
         models.append(fitted(PRICES, *mapped))
     monkeypatch.undo()
     np.save(mapped[0], np.asfortranarray(blobs[0]))

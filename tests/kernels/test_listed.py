@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from fairclust import open_chunks
-from fairclust.chunks.engines import Engine
+from fairclust.chunks.passes import Engine
 from fairclust.kernels.listed import ListedPoints
 from fairclust.kernels.points import TiledPoints
 from fairclust.methods import PriceFairKMeans

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fairclust.chunks.engines import Engine
+from fairclust.chunks.passes import Engine
 from fairclust.chunks.sources import ArrayChunk
 from fairclust.chunks.survey import survey
 from fairclust.datasets.read import code_groups

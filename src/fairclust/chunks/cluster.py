@@ -14,7 +14,7 @@ from dask import array as da
 from dask import config, delayed
 from distributed import Client, Future, default_client
 
-from fairclust.chunks.engines import Engine, in_order
+from fairclust.chunks.passes import Engine, in_order
 from fairclust.chunks.sources import ArrayChunk, Chunk, ChunkError, as_float
 from fairclust.messages import count
 

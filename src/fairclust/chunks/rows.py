@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from fairclust.chunks.engines import Engine
 from fairclust.chunks.passes import (
+    Engine,
     Kept,
     Listing,
     Map,

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fairclust.chunks.engines import Engine
+from fairclust.chunks.passes import Engine
 from fairclust.chunks.sources import Chunk, ChunkError
 from fairclust.frame import needs_double
 from fairclust.group_encoding import encode_groups

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from fairclust.chunks.engines import Engine
+from fairclust.chunks.passes import Engine
 from fairclust.chunks.sources import (
     CHUNK_ROWS,
     Chunk,

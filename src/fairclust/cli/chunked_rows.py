@@ -14,8 +14,7 @@ import pandas as pd
 import scipy.sparse as sp
 
 from fairclust.chunks import ChunkTable
-from fairclust.chunks.engines import Engine
-from fairclust.chunks.passes import group_codes, total_of
+from fairclust.chunks.passes import Engine, group_codes, total_of
 from fairclust.chunks.sources import Chunk, slices_of
 from fairclust.cli.options import Fit
 from fairclust.cli.rows import Rows, decided

@@ -50,7 +50,7 @@ def read_rows(spec: DatasetSpec, files: list[Path]) -> Generated:
     codes, values_of = zip(*columns.values(), strict=True)
     groups, group_names = codes[0], values_of[0]
     if len(columns) > 1:
-        groups, combinations = cross_codes(codes, [len(of) for of in values_of])
+        groups, combinations = cross_codes(codes)
         group_names = tuple(combination_names(combinations, values_of))
     words, n_ordered = [tuple(frame[i].cat.categories) for i in coded], len(spec.ordered)
     if n_ordered:

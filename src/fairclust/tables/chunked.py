@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from fairclust.chunks.engines import Engine
+from fairclust.chunks.passes import Engine
 from fairclust.chunks.sources import CHUNK_ROWS, ParquetChunk, read_metadata, row_groups
 from fairclust.tables.preparation import Decision, Preparation, cross, encoded_names
 from fairclust.tables.reading import TableError, check_same_columns, clean, column_names, table_files
