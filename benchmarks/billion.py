@@ -32,7 +32,7 @@ from numba import njit
 from fairclust import KMeans, PriceFairKMeans, open_chunks
 from fairclust.chunks import ChunkTable
 from fairclust.chunks.passes import Engine
-from fairclust.chunks.sources import CHUNK_ROWS
+from fairclust.chunks.sources import CHUNK_ROWS, Chunk
 from fairclust.metrics import contingency
 from measuring import SEED, apart, tell, write_csv
 
@@ -67,7 +67,7 @@ def place_rows(blob, X, drawn, centers, ends, groups):  # type: ignore[no-untype
 
 
 @dataclass(frozen=True)
-class DrawnChunk:
+class DrawnChunk(Chunk):
     """A chunk that is drawn when it is read."""
 
     number: int
@@ -78,9 +78,6 @@ class DrawnChunk:
 
     def place(self, row: int) -> str:
         return f"chunk {self.number}, row {row}"
-
-    def feature(self, column: int) -> str:
-        return f"feature {column}"
 
 
 def chunks_of(rows: int) -> Iterator[tuple[int, int]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from fairclust.outputs import check_outputs
 
 
 @dataclass(frozen=True)
-class ChunkTable:
+class ChunkTable(AbstractContextManager["ChunkTable"]):
     """Rows in chunks and the options of a fit on them, as returned by `open_chunks`; a context manager."""
 
     chunks: list[Chunk]
@@ -35,9 +36,6 @@ class ChunkTable:
     def close(self) -> None:
         """End the workers that `open_chunks` started, and close a client that it opened."""
         self.engine.close()
-
-    def __enter__(self) -> ChunkTable:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
