@@ -60,13 +60,12 @@ def describe_merged(spellings: Iterable[Any], values: Iterable[Any]) -> list[str
     ways: dict[Any, list[Any]] = {}
     for spelling, value in zip(spellings, values, strict=True):
         ways.setdefault(value, []).append(spelling)
-    merged = [
-        shortened(" and ".join(shortened(ascii(one)) for one in written), 300)
-        for written in ways.values()
-        if len(written) > 1
-    ]
+    merged = [written for written in ways.values() if len(written) > 1]
+    if not merged:
+        return []
+    first = shortened(" and ".join(shortened(ascii(spelling)) for spelling in merged[0]), 300)
     more = f"; in all, {len(merged):,} values are written in several ways" if len(merged) > 1 else ""
-    return [f"{merged[0]} are one value{more}"] if merged else []
+    return [f"{first} are one value{more}"]
 
 
 def value_text(value: object) -> str:
@@ -450,13 +449,6 @@ class Sensitive:
             return self.columns[0].values
         return np.array(combination_names(self.cells, [column.values for column in self.columns]))
 
-    @property
-    def by_column(self) -> dict[str, np.ndarray]:
-        """For each of several columns, the position of every row's value; empty if there is one column."""
-        if len(self.columns) < 2:
-            return {}
-        return {column.name: self.cells[self.codes, i] for i, column in enumerate(self.columns)}
-
     def members(self, column: int) -> np.ndarray:
         """Which groups have which value of a column, shape (n_values, n_groups), as ones and zeros."""
         values = np.arange(len(self.columns[column].values))
@@ -511,10 +503,14 @@ def new_groups(
     if len(columns) == 1 and columns[0].edges is None:
         return encode_groups(sensitive_features, n_samples, known=columns[0].values)[0], prices
     named = split_columns(sensitive_features)
-    cells = [_cells_of(column, i, named) for i, column in enumerate(columns)]
-    codes = [
-        column.encode(column_cells, n_samples) for column, column_cells in zip(columns, cells, strict=True)
-    ]
+    if list(named) == [""]:
+        # A column without a name is the first one of the fit.
+        named = {columns[0].name: named[""]}
+    if lacking := [column.name for column in columns if column.name not in named]:
+        raise ValueError(
+            f"sensitive_features has no column {lacking[0]!r}, which was there in fit: pass it as well"
+        )
+    codes = [column.encode(named[column.name], n_samples) for column in columns]
     groups, combinations = cross_codes(codes)
     places = {tuple(cell): j for j, cell in enumerate(known.tolist())}
     place = np.array([places.get(tuple(cell), -1) for cell in combinations.tolist()])
@@ -529,17 +525,6 @@ def new_groups(
             )
         offset[place < 0] = sum(prices[codes] for prices, codes in zip(by_column, new.T, strict=True))
     return groups, offset
-
-
-def _cells_of(column: SensitiveColumn, place: int, named: dict[str, Any]) -> Any:
-    """The cells of a column of the fit, found by its name, or by its position if the new columns have no names."""
-    if column.name in named:
-        return named[column.name]
-    if place < len(named) and not any(named):
-        return list(named.values())[place]
-    raise ValueError(
-        f"sensitive_features has no column {column.name!r}, which was there in fit: pass it as well"
-    )
 
 
 def resolve_target(target: Any, names: np.ndarray, codes: np.ndarray) -> np.ndarray:

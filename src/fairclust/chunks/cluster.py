@@ -87,7 +87,6 @@ class Cluster(Engine):
         """Close the client and workers that were started here. A client that the caller passed stays open."""
         if self._own is not None:
             self._own.close()
-        self._own = None
 
 
 def _has_rows(chunk: Chunk) -> bool:
@@ -135,9 +134,8 @@ def collection_chunks(
                 "groups as sensitive_features, and names of columns of numbers as features"
             )
         X, sensitive = X[list(names)].to_dask_array(), X[sensitive]
-    with warnings.catch_warnings():
-        # Dask warns that texts become objects.
-        warnings.simplefilter("ignore", UserWarning)
+    # Dask warns that texts become objects.
+    with warnings.catch_warnings(action="ignore", category=UserWarning):
         column = sensitive.to_dask_array() if hasattr(sensitive, "to_dask_array") else sensitive
     if X.ndim != 2 or not X.shape[1] or X.dtype.kind not in "fiubO" or not isinstance(column, da.Array):
         raise ChunkError(

@@ -132,8 +132,6 @@ def _drawn(
     codes: np.ndarray, sizes: np.ndarray, share: float, least: int, rng: np.random.Generator
 ) -> np.ndarray:
     """Draw rows at random, then draw more from groups of which fewer than `least` were drawn."""
-    if share == 1:
-        return np.arange(len(codes))
     rows = rng.choice(len(codes), int(np.ceil(share * len(codes))), replace=False, shuffle=False)
     drawn = np.bincount(codes[rows], minlength=len(sizes))
     parts = [rows]

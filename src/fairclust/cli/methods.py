@@ -100,8 +100,7 @@ def fit(
         raise UserError(
             f"--weight: {cls.__name__} takes no weights. Fix: leave it out, or fit by --method price"
         )
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with warnings.catch_warnings(record=True, action="always") as caught:
         try:
             model = cls(**params).fit(X, sensitive_features=groups, **counted)
         except (ValueError, TypeError, Diverged) as error:

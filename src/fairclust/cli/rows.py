@@ -45,8 +45,7 @@ class Rows(ABC):
         seed = model.get_params().get("random_state", 0)
         # A fit in chunks prints a line for each pass.
         shown = nullcontext() if self.over else progress("fitting k-means, to compare with")
-        with warnings.catch_warnings(), shown:
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(action="ignore"), shown:
             if self.weights is not None:
                 weighted = KMeans(model.n_clusters, n_init=params["n_init"], random_state=seed)
                 return weighted.fit(self.X, sample_weight=self.weights).labels_

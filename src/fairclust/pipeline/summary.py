@@ -9,13 +9,14 @@ from typing import Any
 
 from fairclust.datasets.errors import DatasetError, DatasetSkipped
 from fairclust.datasets.store import read_card
-from fairclust.messages import brief, count, in_words
+from fairclust.messages import brief, count
 from fairclust.pipeline.plan import Fit, Plan
 
 
 def describe(summary: Mapping[str, Any]) -> list[str]:
     """Lines for the terminal: counts, then one line per reason for missing cells."""
-    lines = [f"{count(summary['cells'], 'fit')}: {in_words(summary['by_status'])}"]
+    by_status = ", ".join(f"{number:,} {status}" for status, number in summary["by_status"].items())
+    lines = [f"{count(summary['cells'], 'fit')}: {by_status}"]
     reasons: dict[tuple[str, str, str], Counter[str]] = defaultdict(Counter)
     for item in summary["missing"]:
         reasons[item["dataset"], item["status"], item["reason"]][item["method"]] += item["cells"]
