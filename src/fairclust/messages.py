@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import shlex
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 NOT_UNIQUE = (
     "the eigenvalue after those of the embedding coincides with the last of them, for example because the graph has "
@@ -61,6 +61,11 @@ def counted(values: Iterable[str], order: Iterable[str]) -> dict[str, int]:
     """The number of times that each value occurs, in the given order. Values that do not occur are left out."""
     counts = Counter(values)
     return {value: counts[value] for value in order if value in counts}
+
+
+def in_words(counts: Mapping[str, int]) -> str:
+    """Counts as text: '3 holds, 1 not tested'."""
+    return ", ".join(f"{number:,} {what}" for what, number in counts.items())
 
 
 def brief(reason: str) -> str:

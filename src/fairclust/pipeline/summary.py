@@ -9,14 +9,13 @@ from typing import Any
 
 from fairclust.datasets.errors import DatasetError, DatasetSkipped
 from fairclust.datasets.store import read_card
-from fairclust.messages import brief, count
+from fairclust.messages import brief, count, in_words
 from fairclust.pipeline.plan import Fit, Plan
 
 
 def describe(summary: Mapping[str, Any]) -> list[str]:
     """Lines for the terminal: counts, then one line per reason for missing cells."""
-    by_status = ", ".join(f"{number:,} {status}" for status, number in summary["by_status"].items())
-    lines = [f"{count(summary['cells'], 'fit')}: {by_status}"]
+    lines = [f"{count(summary['cells'], 'fit')}: {in_words(summary['by_status'])}"]
     reasons: dict[tuple[str, str, str], Counter[str]] = defaultdict(Counter)
     for item in summary["missing"]:
         reasons[item["dataset"], item["status"], item["reason"]][item["method"]] += item["cells"]
