@@ -2,8 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fairclust.group_encoding import cut_column, measure_column
-from fairclust.sensitive import read_sensitive
+from fairclust.group_encoding import cut_column, measure_column, read_sensitive
 
 SEX = np.array(["f", "m", "f", "m", "f"])
 RACE = np.array(["x", "x", "y", "y", "x"])

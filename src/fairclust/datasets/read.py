@@ -51,7 +51,7 @@ def read_rows(spec: DatasetSpec, files: list[Path]) -> PreparedDataset:
     codes, values_of = zip(*columns.values(), strict=True)
     groups, group_names = codes[0], values_of[0]
     if len(columns) > 1:
-        groups, combinations = cross_codes(codes, [len(of) for of in values_of])
+        groups, combinations = cross_codes(codes)
         group_names = tuple(combination_names(combinations, values_of))
     X = np.column_stack([frame[features].to_numpy(float), *(frame[i].cat.codes for i in coded)])
     words, n_ordered = {table.names[i]: [*frame[i].cat.categories] for i in coded}, len(spec.ordered)

@@ -17,12 +17,11 @@ from fairclust.chunks.rows import ChunkedRows
 from fairclust.chunks.sources import ChunkError
 from fairclust.chunks.table import ChunkTable, comes_in_chunks, open_chunks
 from fairclust.frame import Frame
-from fairclust.group_encoding import check_same_order, encode_groups, split_columns
+from fairclust.group_encoding import check_same_order, encode_groups, new_groups, split_columns
 from fairclust.kernels.listed import ListedPoints
 from fairclust.kernels.points import DTYPES, TiledPoints, worth_listing
 from fairclust.kernels.tiles import one_thread
 from fairclust.metrics.centers import squared_distances_to_centers
-from fairclust.sensitive import new_groups
 from fairclust.solvers.alternation import Prototypes, mean_centers, medoid_centers
 from fairclust.solvers.points import MeasuredPoints
 

@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fairclust.base import NotSupported
-from fairclust.group_encoding import SensitiveColumn, resolve_target
-from fairclust.sensitive import Sensitive
+from fairclust.group_encoding import Sensitive, SensitiveColumn, resolve_target
 from fairclust.solvers.criteria import (
     Criterion,
     combine,

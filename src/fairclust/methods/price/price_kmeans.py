@@ -13,9 +13,9 @@ from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from fairclust.base import NON_NEGATIVE, NotSupported, initial_centers
+from fairclust.base import NON_NEGATIVE, NotSupported, check_weights, initial_centers
 from fairclust.chunks.rows import ChunkedRows
-from fairclust.group_encoding import SensitiveColumn, is_measured
+from fairclust.group_encoding import Sensitive, SensitiveColumn, is_measured, read_sensitive
 from fairclust.kernels.points import TiledPoints
 from fairclust.messages import count, percent
 from fairclust.methods._prototypes import PrototypeClusterer
@@ -23,8 +23,6 @@ from fairclust.methods.price.bounds import Bounds, bounds_criterion
 from fairclust.methods.price.budget import check_budget, fairest_clustering
 from fairclust.methods.price.rounding import cheapest, round_prices
 from fairclust.metrics.centers import pairwise_blocks
-from fairclust.sample_weight import check_weights
-from fairclust.sensitive import Sensitive, read_sensitive
 from fairclust.solvers.alternation import Alternation, Prototypes, Run, alternate, judge_fall
 from fairclust.solvers.criteria import Criterion, exact_shares
 from fairclust.solvers.prices import (
