@@ -109,20 +109,21 @@ def fairest_clustering(
     best_of: Callable[..., tuple[list[Run], Prices]],
     starts: Sequence[Prototypes],
     budget: float,
+    unit: float,
 ) -> tuple[Run, tuple[float, float, tuple[Criterion, Prices]]]:
     """The fairest clustering within the budget, and what `fairest_within` returns for assignments to its centres.
 
     `criterion_of` takes sizes of groups, and `best_of` a criterion, such a function and starts. It returns runs, the
-    cheapest first, and its prices.
+    cheapest first, and its prices. A cost of the points is `unit` times as much in the budget.
     """
 
     def criterion_within(tolerance: float | None, work: Work) -> Callable[..., Criterion]:
         return lambda *sizes, **more: replace(criterion_of(*sizes, tolerance=tolerance, **more), work=work)
 
     def attempt(criterion: Criterion, prices: Prices, kept: Any) -> Attempt:
-        least = lower_bound(points, criterion, prices)
+        least = lower_bound(points, criterion, prices) * unit
         # If the lower bound is above the budget, the labels need not be computed.
-        paid = np.inf if least > budget else round_prices(points, criterion, prices)[1]
+        paid = np.inf if least > budget else round_prices(points, criterion, prices)[1] * unit
         return Attempt(paid, least, kept)
 
     # Without bounds, fair centres can lead to a dearer clustering than the plain starts.

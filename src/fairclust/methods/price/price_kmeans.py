@@ -444,9 +444,12 @@ class PriceFairKMeans(PrototypeClusterer):
         """The fairest clustering within the budget, with the fairest assignment to its centres within the budget."""
         plain = [plain_run(points, start, self._update, self.tol) for start in self._starts(points, rng)]
         plain.sort(key=rank)
-        cost, starts = plain[0].last.clustering * self._unit, [run.prototypes for run in plain]
-        budget = check_budget(self._bounds(), self.max_cost, self.max_cost_increase, cost) / self._unit
-        run, fairest = fairest_clustering(points, criterion_of, self._best, starts, budget)
+        starts = [run.prototypes for run in plain]
+        # Costs are compared in the unit of the user's data and weights.
+        unit = self._unit * self._frame.unit**self._power
+        cost = plain[0].last.clustering * unit
+        budget = check_budget(self._bounds(), self.max_cost, self.max_cost_increase, cost)
+        run, fairest = fairest_clustering(points, criterion_of, self._best, starts, budget, unit)
         self.tolerance_, self.tolerance_bound_, (criterion, prices) = fairest
         return run, criterion, prices
 
