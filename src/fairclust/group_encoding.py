@@ -438,10 +438,13 @@ def measure_column(name: str, numbers: np.ndarray) -> SensitiveColumn:
 
 def read_numbers(cells: Any, n_samples: int, name: str) -> np.ndarray:
     """A sensitive column as finite numbers; another length, or a missing or infinite number, is a ValueError."""
-    values = np.asarray(cells)
+    values = _as_array(cells)
     if values.shape != (n_samples,):
-        raise ValueError(f"{label(name)} has {count(len(values), 'row')}, X has {n_samples}")
-    values = values.astype(float)
+        raise ValueError(f"{label(name)} has the shape {values.shape}, X has {count(n_samples, 'row')}")
+    try:
+        values = values.astype(float)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{label(name)} must hold numbers, because its mean is bounded: {error}") from None
     if not np.isfinite(values).all():
         first = int(np.flatnonzero(~np.isfinite(values))[0])
         raise ValueError(

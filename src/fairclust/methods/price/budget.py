@@ -45,7 +45,7 @@ def check_budget(
     if bounds.tolerance != 0 or bounds.min_balance is not None or bounds.max_gap is not None:
         raise ValueError("max_cost finds the tolerance: give it without tolerance, min_balance and max_gap")
     budget = plain_cost * (1 + (max_cost_increase or 0.0)) if max_cost is None else max_cost
-    if budget < plain_cost:
+    if not budget >= plain_cost:
         raise NotSupported(
             f"a cost of {budget:.6g} cannot be met: without any bounds it is {plain_cost:.6g}. Pass a larger budget"
         )
