@@ -316,7 +316,8 @@ class PriceFairKMeans(PrototypeClusterer):
         step = partial(price_step, criterion=criterion, multipliers=multipliers, rough=rough)
         judge = partial(judge_fall, tol=of_tol * self.tol, target=target)
         alternation = Alternation(step, self._update, judge)
-        return alternate(alternation, points, start, max_iter=most, verbose=verbose)
+        unit = self._unit * self._cost_unit
+        return alternate(alternation, points, start, max_iter=most, verbose=verbose, unit=unit)
 
     def _start_on_samples(
         self, rows: ChunkedRows, rng: np.random.RandomState
@@ -446,7 +447,7 @@ class PriceFairKMeans(PrototypeClusterer):
         plain.sort(key=rank)
         starts = [run.prototypes for run in plain]
         # Costs are compared in the unit of the user's data and weights.
-        unit = self._unit * self._frame.unit**self._power
+        unit = self._unit * self._cost_unit
         cost = plain[0].last.clustering * unit
         budget = check_budget(self._bounds(), self.max_cost, self.max_cost_increase, cost)
         run, fairest = fairest_clustering(points, criterion_of, self._best, starts, budget, unit)
