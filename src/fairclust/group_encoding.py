@@ -433,7 +433,13 @@ def measure_column(name: str, numbers: np.ndarray) -> SensitiveColumn:
         codes = np.searchsorted(np.unique(ordered[1 + ends]), numbers, side="right")
         codes = np.unique(codes, return_inverse=True)[1]
         different = np.unique(np.bincount(codes, numbers) / np.bincount(codes))
-    return SensitiveColumn(name, different, (different[1:] + different[:-1]) / 2, measured=True)
+        # All numbers of a range can be nearer to the means of other ranges. Such a mean would be a value without rows.
+        different = different[np.unique(np.searchsorted(_middles(different), numbers, side="right"))]
+    return SensitiveColumn(name, different, _middles(different), measured=True)
+
+
+def _middles(values: np.ndarray) -> np.ndarray:
+    return (values[1:] + values[:-1]) / 2
 
 
 def read_numbers(cells: Any, n_samples: int, name: str) -> np.ndarray:

@@ -63,3 +63,10 @@ def test_rounding_a_measured_column_keeps_its_tail(tail):
     rounded = column.values[column.encode(numbers, len(numbers))]
     assert (rounded - numbers).std() < 0.02 * numbers.std()
     assert rounded.mean() == pytest.approx(numbers.mean(), rel=1e-3)
+
+
+def test_every_value_of_a_measured_column_has_rows():
+    # All numbers of some ranges are nearer to the means of other ranges.
+    numbers = np.random.default_rng(2).gamma(2, 10, 400)
+    column = measure_column("age", numbers)
+    assert len(np.unique(column.encode(numbers, 400))) == len(column.values)
