@@ -309,10 +309,13 @@ class FairClusterer(_Clusters, ClusterMixin, BaseEstimator, ABC):
         before = self.__dict__.copy()
         try:
             self._fit_weighted(X, sensitive_features, weights)
-        except BaseException:
+        except BaseException as error:
             # What an earlier fit has found stays together.
             self.__dict__.clear()
             self.__dict__.update(before)
+            if isinstance(error.__cause__, KeyboardInterrupt):
+                # In compiled code, Python makes a SystemError of an interrupt, which searches take for a failed fit.
+                raise error.__cause__ from None
             raise
         return self
 

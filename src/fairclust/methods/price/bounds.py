@@ -19,7 +19,6 @@ from fairclust.solvers.criteria import (
     no_bound,
 )
 
-
 _ON_GROUPS = ("tolerance", "min_balance", "max_gap")
 
 
@@ -160,7 +159,7 @@ def _of_column(
     name = column.name
     if column.measured:
         most = _entry(bounds.mean_tolerance, name)
-        if not isinstance(most, Real) or not most >= 0:
+        if not isinstance(most, Real) or not float(most) >= 0:
             raise ValueError(f"mean_tolerance must be a number of at least 0 for {name!r}, found {most!r}")
         if len(column.values) < 2:
             return no_bound(len(sizes))
