@@ -123,3 +123,12 @@ def test_the_history_is_in_the_unit_of_the_data(capsys):
     for cls in (methods.VariationalFairKMeans, methods.PriceFairKMeans):
         model = cls(N_CLUSTERS, init=X[:N_CLUSTERS], verbose=1).fit(X, sensitive_features=groups)
         assert f"step 1: objective {model.history_[0]['objective']:.6g}," in capsys.readouterr().out
+
+
+def test_a_large_constant_column_changes_no_label():
+    # All rows then have nearly one length.
+    X, groups = data_of(1)
+    one, other = (
+        fitted("FairMixture", np.c_[X, np.full(len(X), number)], groups).labels_ for number in (1.0, 1e9)
+    )
+    np.testing.assert_array_equal(one, other)

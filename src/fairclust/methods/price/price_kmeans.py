@@ -538,7 +538,8 @@ class PriceFairKMeans(PrototypeClusterer):
             return points.priced(prices)[3]
         X, weights, labels = points.X, points.weights, np.empty(len(points.X), dtype=np.int32)
         for block in pairwise_blocks(len(X), len(self._centers)):
-            rows, centers = X[block].astype(float), self._centers.astype(float)
+            # Squares of rows far from the origin would lose the digits of the distances.
+            rows, centers = (part.astype(float) - self._shift for part in (X[block], self._centers))
             costs = euclidean_distances(rows, centers, squared=self._power == 2)
             labels[block] = (costs + prices[codes[block]]).argmin(axis=1)
         counts = np.zeros_like(prices)
