@@ -102,6 +102,13 @@ def test_the_lower_bound_of_mapped_rows_far_from_the_origin_is_true(cls, power, 
     assert model.lower_bound_ == pytest.approx(best, rel=1e-4)
 
 
+def test_k_means_predicts_its_labels_for_mapped_rows_far_from_the_origin(tmp_path):
+    np.save(tmp_path / "X.npy", 1e9 + np.random.default_rng(0).normal(size=(100, 3)))
+    X = np.load(tmp_path / "X.npy", mmap_mode="r")
+    model = KMeans(3, random_state=0).fit(X)
+    np.testing.assert_array_equal(model.predict(X), model.labels_)
+
+
 @pytest.mark.parametrize("far", [1e4, 1e7])
 @pytest.mark.parametrize("cls", [PriceFairKMeans, PriceFairKMedians, KMeans])
 def test_the_cost_is_true_if_one_number_is_far_away(cls, far):
