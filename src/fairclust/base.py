@@ -287,6 +287,8 @@ class FairClusterer(_Clusters, ClusterMixin, BaseEstimator, ABC):
         *("lam_", "rho_", "offset_"),
     )
     _LENGTHS = ("radius_", "plain_radius_")
+    # The terms of a record of `history_` that are costs.
+    _COST_TERMS: ClassVar[tuple[str, ...]] = ("objective", "clustering")
     _frame: Frame
     # Several sensitive columns, or None for one column.
     _sensitive: Any = None
@@ -340,10 +342,13 @@ class FairClusterer(_Clusters, ClusterMixin, BaseEstimator, ABC):
         before = self.__dict__.copy()
         try:
             self._fit_weighted(X, sensitive_features, weights)
-        except BaseException:
+        except BaseException as error:
             # What an earlier fit has found stays together.
             self.__dict__.clear()
             self.__dict__.update(before)
+            if isinstance(error.__cause__, KeyboardInterrupt):
+                # In compiled code, Python makes a SystemError of an interrupt, which searches take for a failed fit.
+                raise error.__cause__ from None
             raise
         return self
 
@@ -475,6 +480,11 @@ class FairClusterer(_Clusters, ClusterMixin, BaseEstimator, ABC):
         return frame._replace(origin=np.zeros_like(frame.origin), unit=1.0) if is_mapped(X) else frame
 
     @property
+    def _cost_unit(self) -> float:
+        """The unit of costs in the frame of the fit, in that of the data."""
+        return self._frame.unit**self._power
+
+    @property
     def _precision(self) -> str:
         """The precision of the fit, which is double if some numbers are far from the others."""
         return "double" if self._frame.is_far else getattr(self, "precision", "single")
@@ -507,14 +517,13 @@ class FairClusterer(_Clusters, ClusterMixin, BaseEstimator, ABC):
                 setattr(self, name, getattr(self, name) * frame.unit)
         if not self._power:
             return
-        scale = frame.unit**self._power
         for name in self._COSTS:
             if hasattr(self, name):
-                setattr(self, name, getattr(self, name) * scale)
+                setattr(self, name, getattr(self, name) * self._cost_unit)
         for record in self.history_:
-            for name in ("objective", "clustering"):
+            for name in self._COST_TERMS:
                 if name in record:
-                    record[name] *= scale
+                    record[name] *= self._cost_unit
 
     def _complain(self, what: str) -> None:
         """Issue a ConvergenceWarning."""

@@ -413,15 +413,24 @@ def measure_column(name: str, numbers: np.ndarray) -> SensitiveColumn:
         codes = np.searchsorted(np.unique(ordered[1 + ends]), numbers, side="right")
         codes = np.unique(codes, return_inverse=True)[1]
         different = np.unique(np.bincount(codes, numbers) / np.bincount(codes))
-    return SensitiveColumn(name, different, (different[1:] + different[:-1]) / 2, measured=True)
+        # All numbers of a range can be nearer to the means of other ranges. Such a mean would be a value without rows.
+        different = different[np.unique(np.searchsorted(_middles(different), numbers, side="right"))]
+    return SensitiveColumn(name, different, _middles(different), measured=True)
+
+
+def _middles(values: np.ndarray) -> np.ndarray:
+    return (values[1:] + values[:-1]) / 2
 
 
 def read_numbers(cells: Any, n_samples: int, name: str) -> np.ndarray:
     """A sensitive column as finite numbers; another length, or a missing or infinite number, is a ValueError."""
-    values = np.asarray(cells)
+    values = _as_array(cells)
     if values.shape != (n_samples,):
-        raise ValueError(f"{label(name)} has {count(len(values), 'row')}, X has {n_samples}")
-    values = values.astype(float)
+        raise ValueError(f"{label(name)} has the shape {values.shape}, X has {count(n_samples, 'row')}")
+    try:
+        values = values.astype(float)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{label(name)} must hold numbers, because its mean is bounded: {error}") from None
     if not np.isfinite(values).all():
         first = int(np.flatnonzero(~np.isfinite(values))[0])
         raise ValueError(

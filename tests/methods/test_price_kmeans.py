@@ -112,6 +112,25 @@ def test_a_part_of_a_point_in_small_clusters_is_not_blamed_on_far_points(recwarn
     assert not recwarn.list
 
 
+@pytest.mark.parametrize("cls, power", [(PriceFairKMeans, 2), (PriceFairKMedians, 1)])
+def test_the_lower_bound_of_mapped_rows_far_from_the_origin_is_true(cls, power, tmp_path):
+    rng = np.random.default_rng(0)
+    codes = rng.integers(2, size=60)
+    np.save(tmp_path / "X.npy", 1e8 + rng.normal(size=(60, 5)))
+    X = np.load(tmp_path / "X.npy", mmap_mode="r")
+    model = cls(3, tolerance=0.1, n_init=2, random_state=0).fit(X, sensitive_features=codes)
+    distances = np.linalg.norm(X[:, None] - model.cluster_centers_, axis=2) ** power
+    best = fair_assignment(distances, codes, tolerance=0.1).lower_bound
+    assert model.lower_bound_ == pytest.approx(best, rel=1e-4)
+
+
+def test_k_means_predicts_its_labels_for_mapped_rows_far_from_the_origin(tmp_path):
+    np.save(tmp_path / "X.npy", 1e9 + np.random.default_rng(0).normal(size=(100, 3)))
+    X = np.load(tmp_path / "X.npy", mmap_mode="r")
+    model = KMeans(3, random_state=0).fit(X)
+    np.testing.assert_array_equal(model.predict(X), model.labels_)
+
+
 @pytest.mark.parametrize("far", [1e4, 1e7])
 @pytest.mark.parametrize("cls", [PriceFairKMeans, PriceFairKMedians, KMeans])
 def test_the_cost_is_true_if_one_number_is_far_away(cls, far):

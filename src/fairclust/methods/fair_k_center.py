@@ -68,6 +68,8 @@ class FairKCenter(FairClusterer):
     3.0
     """
 
+    _power = 1
+
     tolerance: float = 0.2
     random_state: Any = None
 

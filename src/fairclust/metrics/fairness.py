@@ -187,9 +187,11 @@ def mean_deviation(labels: ArrayLike, *, sensitive_features: ArrayLike) -> float
         )
     if not np.isfinite(numbers).all():
         raise ValueError("sensitive_features must be finite numbers")
+    if (numbers == numbers[0]).all():
+        # The computed standard deviation of equal numbers can be a rounding error above 0.
+        return 0.0
     far = np.bincount(codes, numbers - numbers.mean()) / np.bincount(codes)
-    spread = float(numbers.std())
-    return float(np.abs(far).max()) / spread if spread > 0 else 0.0
+    return float(np.abs(far).max() / numbers.std())
 
 
 @documented

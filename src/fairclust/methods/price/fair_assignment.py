@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -148,6 +149,8 @@ def fair_assignment(
     check_same_order(distances, sample_weight, "sample_weight", "distances")
     check_same_order(distances, sensitive_features, of="distances")
     costs = np.asarray(distances)
+    if np.ma.is_masked(distances):
+        raise ValueError("distances has masked entries: give every point a finite cost in every cluster")
     if costs.ndim != 2 or not costs.size:
         raise ValueError(f"distances must be a non-empty matrix, found shape {costs.shape}")
     if costs.dtype not in (np.float32, np.float64):
@@ -161,6 +164,8 @@ def fair_assignment(
         costs, sample_weight = costs[counted], np.asarray(given)[counted]
         if not np.isfinite(other_costs).all():
             raise ValueError("distances has entries that are not finite")
+    if not isinstance(mean_tolerance, Mapping | None):
+        raise ValueError(f"mean_tolerance must map columns to numbers, found {mean_tolerance!r}")
     n_samples, n_clusters = costs.shape
     sensitive = read_sensitive(sensitive_features, n_samples, means=mean_tolerance or ())
     weights, unit = (None, 1.0) if sample_weight is None else check_weights(sample_weight, n_samples)
