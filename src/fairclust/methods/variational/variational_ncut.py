@@ -19,7 +19,7 @@ from fairclust.kernels.graph import AffinityGraph
 from fairclust.kernels.points import DTYPES, TiledPoints
 from fairclust.kernels.tiles import make_layout
 from fairclust.messages import NOT_UNIQUE, count
-from fairclust.methods.spectral.embedding import NotConverged, spectral_embedding
+from fairclust.methods.spectral.embedding import spectral_embedding
 from fairclust.methods.spectral.graph import GraphClusterer
 from fairclust.methods.variational.penalty import bound_step, minimize_penalty, padded_fairness
 from fairclust.metrics import contingency
@@ -248,13 +248,8 @@ class VariationalFairNCut(GraphClusterer):
         seed = int(rng.randint(np.iinfo(np.int32).max))
 
         def embedding(fair: bool) -> np.ndarray:
-            # A rough embedding is enough for a start, and so are the eigenvectors that have converged.
-            try:
-                solution = spectral_embedding(
-                    graph, self.n_clusters, groups=codes if fair else None, tol=1e-3
-                )
-            except NotConverged as error:
-                solution = error.embedding
+            # A rough embedding is enough for a start.
+            solution = spectral_embedding(graph, self.n_clusters, groups=codes if fair else None, tol=1e-3)
             if not solution.unique:
                 self._complain(NOT_UNIQUE)
             return normalize(solution.coordinates)
