@@ -65,11 +65,11 @@ def whole_numbers(
     shape: tuple[int, int],
     sizes: np.ndarray,
 ) -> np.ndarray:
-    """Round numbers of points so that the points of each group in each cluster, and all in each, are rounded up or down.
+    """Round numbers of points so that every sum of a group in a cluster, and of a cluster, is rounded up or down.
 
     `cells` are the row, group and cluster of each number, `shape` is (n_groups, n_clusters), and `sizes` are the sums
-    of the rows. This is a flow of least cost, for which the vertices of the linear program are whole. The groups that
-    overlap in the paper need several rounds, and violate the bounds by more.
+    of the rows. This is a flow of least cost, for which the vertices of the linear program are whole. With groups that
+    overlap, as in the paper, they need not be.
     """
     rows, groups, clusters = cells
     n_groups, n_clusters = shape

@@ -52,7 +52,6 @@ class Embedding:
     coordinates: np.ndarray  # (n_nodes, n_components); ``D^-1/2 U`` if normalised, else U
     eigenvalues: np.ndarray  # (n_components,); eigenvalues of the Laplacian, smallest first
     residual: float  # Largest ``||P L P u - eigenvalue u||``
-    orthogonality: float  # Largest entry of ``|U'U - I|``
     constraint: float  # Largest entry of ``|C'U|``, where the columns of C are orthonormal; 0 without groups
     unique: bool  # Whether the eigenvalue after those that were wanted differs from the last of them
 
@@ -221,7 +220,6 @@ class _Problem:
             coordinates=U / self.weight[:, None],
             eigenvalues=(1.0 if self.normalized else 0.0) - theta,
             residual=float(np.linalg.norm(image - U * theta, axis=0).max()),
-            orthogonality=float(np.abs(U.T @ U - np.eye(U.shape[1])).max()),
             constraint=float(np.abs(self.basis.T @ U).max(initial=0.0)),
             unique=bool(following < theta[wanted - 1] + _COINCIDE * self.lowest),
         )

@@ -94,8 +94,6 @@ class VariationalFairNCut(GraphClusterer):
         `seconds`.
     start_ : str
         The start that was kept; "labels" for an array.
-    start_objectives_ : dict
-        Final energy of every start tried.
     target_ : ndarray of shape (n_groups,)
     converged_ : bool
 
@@ -154,7 +152,6 @@ class VariationalFairNCut(GraphClusterer):
         runs.sort(key=lambda run: run.objective)
         best = runs[0]
         self.labels_, self.history_, self.start_ = best.labels, best.history, best.start
-        self.start_objectives_ = {run.start: run.objective for run in runs}
         self.n_iter_ = len(best.history)
         self.converged_ = best.converged
         if not self.converged_:
