@@ -3,7 +3,7 @@ import pytest
 from problems import from_blobs, from_matrix, optimum
 
 from fairclust.solvers.criteria import exact_shares, gap_bound, ratio_bound
-from fairclust.solvers.prices import dual_prices, step_of_rows
+from fairclust.solvers.prices import Prices, certified_gap, dual_prices, step_of_rows
 
 LEVELS = (0.2, 0.04, 0.008, 0.0016, 0.0003)
 
@@ -39,3 +39,11 @@ def test_there_is_no_newton_step_where_there_is_no_curvature():
     slack = np.array([[1.0], [-1.0]])
     flat = np.zeros((1, 1, 2)), slack, np.ones((2, 1)), 0.0
     assert step_of_rows(np.eye(2), np.empty((2, 0)), *flat, np.zeros(2, bool)) is None
+
+
+@pytest.mark.parametrize(("cost", "gap"), [(3.0, np.inf), (-1.0, 8 / 9), (-9.0, 0.0), (-10.0, 0.0)])
+def test_no_gap_is_certain_where_the_optimum_may_cost_nothing(cost, gap):
+    # The table is off its bound by one point in each cluster, which can save 10.
+    criterion, table = exact_shares(np.full(2, 0.5)), np.diag([2.0, 2.0])
+    solved = Prices(table, np.array([[5.0, -5.0]]), table, 0.0, 0.0, 0.0, 1, True)
+    assert certified_gap(criterion, solved, cost, 1.0, table) == pytest.approx(gap)

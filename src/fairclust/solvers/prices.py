@@ -377,7 +377,8 @@ def certified_gap(
     floor = bound - criterion.saving(solved.multipliers, counts)
     if cost <= floor:
         return 0.0
-    return (cost - floor) / abs(floor) if floor else np.inf
+    # Where the cheapest assignment may cost nothing, no gap is certain.
+    return (cost - floor) / abs(floor) if floor > 0 or cost < 0 else np.inf
 
 
 def certificate_text(fit: Mapping[str, float | None]) -> str:
