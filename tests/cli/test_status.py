@@ -186,13 +186,16 @@ def test_all_problems_are_named_at_once(people, capsys):
     people.loc[:39, "age"] = None
     people.to_csv("people.csv", index=False)
     wrong, gone = {"sensitive": {"column": "sexx"}}, {"source": {"path": "nowhere.csv"}}
-    status, _, err = check(capsys, empty={}, wrong=wrong, gone=gone)
-    assert status == 2 and "3 problems:" in err
+    status, _, err = check(
+        capsys, empty={}, wrong=wrong, gone=gone, few={"features": ["number"], "n_clusters": 61}
+    )
+    assert status == 2 and "4 problems:" in err
     for words in (
         "column 'age': a column of numbers has cells that are not finite numbers; found '' in data row 1, 40 such",
         "no such column",
         "'sexx'",
-        "nowhere.csv",
+        "'nowhere.csv': no such file. Fix: correct its path",
+        "data set 'few' has 60 rows; lower K = 61",
         "all 2 fits of 'empty' would be skipped",
     ):
         assert words in err

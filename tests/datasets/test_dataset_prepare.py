@@ -236,7 +236,7 @@ def test_missing_file(tmp_path):
     spec = DatasetSpec.model_validate(
         {"title": "T", "source": "s", "sensitive": {"column": 0}, "n_clusters": 2}
     )
-    with pytest.raises(DatasetError, match=r"no such file\. Fix: fetch the source 's'"):
+    with pytest.raises(DatasetError, match=r"no such file\. Fix: correct its path"):
         prepare_dataset("demo", spec, {"s": tmp_path / "none"}, {"s": SourceSpec(path="none")})
 
 

@@ -34,7 +34,7 @@ try:
     )
     PLAN = Plan(CONFIG)
     if workflow.is_main_process:
-        PLAN.check_classes()
+        PLAN.check()
     if workflow.is_main_process and CONFIG.run.papers:
         from fairclust.report.paper_checks import paper_problems
 

@@ -50,7 +50,7 @@ def _checked(plan: Plan) -> list[str]:
     config = plan.config
     problems = paper_problems(config)
     try:
-        plan.check_classes()
+        plan.check()
     except ConfigError as error:
         problems.append(str(error))
     lines = []
@@ -67,6 +67,8 @@ def _checked(plan: Plan) -> list[str]:
             problems.append(f"{error} (all {len(cells):,} fits of {name!r} would be skipped)")
             continue
         most = max(cell.n_clusters for cell in cells)
+        if most > card["rows"]:
+            problems.append(f"data set {name!r} has {card['rows']:,} rows; lower K = {most:,} (`n_clusters`)")
         groups = [f"{group['name']} ({group['size']:,})" for group in card["groups"]]
         small = [group["name"] for group in card["groups"] if group["size"] < most]
         lines += [

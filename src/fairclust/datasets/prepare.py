@@ -116,7 +116,9 @@ def _files(
     for name, source in sources.items():
         path = Path(paths[name])
         if not path.is_file():
-            raise DatasetError(f"file '{path}': no such file. Fix: fetch the source '{name}'")
+            fix = "correct its path, which is relative to the working folder"
+            fix = f"fetch the source '{name}'" if source.path is None else fix
+            raise DatasetError(f"file '{path}': no such file. Fix: {fix}")
         files.append(path)
         found, expected = content_digest(path), source.content_sha256
         if expected not in (None, found):

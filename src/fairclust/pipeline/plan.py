@@ -147,8 +147,19 @@ class Plan:
         self.fits = fits_of(config, ALL)
         self.datasets = list(dict.fromkeys(fit.dataset for fit in self.fits.values()))
 
-    def check_classes(self) -> None:
-        """ConfigError if a generator or a method's class does not exist, or the class does not take a parameter."""
+    def check(self) -> None:
+        """ConfigError if there is nothing to fit, a K is larger than its data set, or a class cannot be used.
+
+        That is a class, or a generator, that does not exist, or a class that does not take a parameter.
+        """
+        if not self.fits:
+            raise ConfigError("run: nothing is left to fit; check its `datasets`, `methods` and `only`")
+        for fit in self.fits.values():
+            rows, most = self.config.datasets[fit.dataset].rows, max(grid.n_clusters for grid in fit.grids)
+            if rows is not None and most > rows:
+                raise ConfigError(
+                    f"datasets.{fit.dataset}: it has {rows} rows; lower K = {most} (`n_clusters`)"
+                )
         for name in self.datasets:
             try:
                 code_fingerprint(*self._preparing(name))
