@@ -34,10 +34,10 @@ from fairclust.pipeline.papers import (
 
 SECTIONS = ("sources", "datasets", "methods", "papers")
 # Rules have these names, and so has the rule that makes all of a paper.
-RULES = frozenset(
-    "all everything download download_source prepare_dataset prepare_unscaled neighbour_graph fit scores table tables "
-    "figure figures claims leaderboard scoreboard page check".split()
-)
+RULES = {
+    "all", "everything", "download", "download_source", "prepare_dataset", "prepare_unscaled", "neighbour_graph", "fit",
+    "scores", "table", "tables", "figure", "figures", "claims", "leaderboard", "scoreboard", "page", "check",
+}  # fmt: skip
 # Plain words for some of pydantic's problems.
 _WORDS = {
     "too_short": "expected at least one entry",
