@@ -216,7 +216,8 @@ def test_products_read_the_fits_that_they_show_and_no_others(tmp_path):
     # A comparison with another data set needs the fits there, too.
     other = doe(tmp_path, more={"claims": {"c": {**CLAIM, "options": {"other_dataset": "a"}}}})
     assert other.fits_shown("doe", "claims") == files("a/vfc", "b/vfc")
-    assert set(plan.fit_files()) < set(plan.targets())
+    data = {path for fit in plan.fits.values() for path in plan.fit_inputs(fit).values()}
+    assert {*plan.fit_files(), *data} < set(plan.targets())
     own = plan.files("tables", "figures", "claims", papers=["doe"])
     assert "results/tables/doe/claims.csv" in own and set(own) < set(plan.targets())
     with pytest.raises(ConfigError, match="this run has no table 'doe/tt'; did you mean 'doe/t'"):

@@ -370,11 +370,14 @@ class Plan:
         return [*self.files("tables", "claims"), *(board if self.files("tables") else [])]
 
     def targets(self) -> list[str]:
-        """All that a complete run makes. The files of fits are among it, so that a deleted one is made again."""
+        """All that a complete run makes. Data and fits are among it, so that a deleted one is made again."""
         ends = ["scores/scores.parquet", "scores/leaderboard.csv"]
         ends += ["report/index.html"] if self.config.report.html else []
         made = [f"{self.results}/{end}" for end in ends]
-        return [*made, *self.table_files(), *self.files("figures"), *self.fit_files()]
+        data = dict.fromkeys(path for fit in self.fits.values() for path in self.fit_inputs(fit).values())
+        for paper, section, name in self.shown:
+            data |= dict.fromkeys(self.unscaled(paper, name) if section == "figures" else ())
+        return [*made, *self.table_files(), *self.files("figures"), *self.fit_files(), *data]
 
     # Sources and data sets
 
