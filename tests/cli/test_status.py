@@ -106,6 +106,17 @@ def test_what_is_done_failed_skipped_and_to_go_is_counted(folder, capsys, again)
     assert run(capsys) == failed
 
 
+def test_a_fit_that_a_sweep_makes_as_well_is_counted_once(folder, capsys, again):
+    runs = {"datasets": ["a"], "methods": ["one"], "seeds": 3}
+    paper = small_paper(experiments=[runs, runs | {"sweep": "dense", "seeds": 4}])
+    write("sweep.yaml", {"run": {"papers": ["doe"], "datasets": []}, "papers": {"doe": paper}})
+    raw = yaml.safe_load(Path("config/config.yaml").read_text())
+    del raw["run"]["seeds"]
+    write("config/config.yaml", raw)
+    lines = run(capsys, "--configfile", "sweep.yaml")
+    assert lines[:2] == ["a, one.dense: 3 of 4 fits done, 1 to go", "all: 3 of 4 fits done, 1 to go"]
+
+
 def test_other_code_or_a_missing_cache_is_to_go(folder, capsys, again, monkeypatch):
     again.add(FIRST)
     with monkeypatch.context() as patch:
