@@ -5,7 +5,7 @@ The types of `pipeline.papers` check everything else.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ import pandas as pd
 from fairclust.messages import misspelt, nearest
 from fairclust.pipeline.columns import COLUMNS
 from fairclust.pipeline.config import Config, ConfigError
+from fairclust.pipeline.fingerprint import class_parameters
 from fairclust.pipeline.papers import PaperSpec
 from fairclust.pipeline.reported import load_programs, load_reported
 from fairclust.report.checks import claim_problems
@@ -54,7 +55,7 @@ def _of_files(paper: str, spec: PaperSpec, config: Config) -> Iterator[str]:
 
 
 def _of_tables(
-    paper: str, spec: PaperSpec, catalogue: Mapping[str, Collection[str]], reported: pd.DataFrame
+    paper: str, spec: PaperSpec, catalogue: Mapping[str, Mapping[str, Any]], reported: pd.DataFrame
 ) -> Iterator[str]:
     """Tables without reported values, and names in their layouts that neither these nor the catalogues have."""
     for key, table in spec.tables.items():
@@ -63,6 +64,12 @@ def _of_tables(
         if rows.empty:
             meant = nearest(number, reported["table"].unique())
             yield f"{place}.number: {spec.reported} has no table {number!r}; {meant}"
+        for method, params in table.settings.items():
+            taken = class_parameters(catalogue["method"][method].class_)
+            for name in params:
+                if taken is not None and name not in taken:
+                    meant = nearest(name, sorted(taken))
+                    yield f"{place}.settings.{method}: there is no parameter {name!r}; {meant}"
         picks = table.layout.picks()
         for column, others in {**catalogue, "metric": COLUMNS}.items():
             known = [*rows[column].unique(), *others]
