@@ -31,8 +31,8 @@ from numba import njit
 
 from fairclust import KMeans, PriceFairKMeans, open_chunks
 from fairclust.chunks import ChunkTable
-from fairclust.chunks.engines import Threads
-from fairclust.chunks.sources import CHUNK_ROWS, Values
+from fairclust.chunks.passes import Engine
+from fairclust.chunks.sources import CHUNK_ROWS, Chunk
 from fairclust.metrics import contingency
 from measuring import SEED, apart, tell, write_csv
 
@@ -67,21 +67,17 @@ def place_rows(blob, X, drawn, centers, ends, groups):  # type: ignore[no-untype
 
 
 @dataclass(frozen=True)
-class DrawnChunk:
+class DrawnChunk(Chunk):
     """A chunk that is drawn when it is read."""
 
     number: int
     n_rows: int
 
-    def read(self) -> tuple[np.ndarray, Values]:
-        X, groups = recipe(self.number, self.n_rows)
-        return X, Values(groups)
+    def read(self) -> tuple[np.ndarray, np.ndarray]:
+        return recipe(self.number, self.n_rows)
 
     def place(self, row: int) -> str:
         return f"chunk {self.number}, row {row}"
-
-    def feature(self, column: int) -> str:
-        return f"feature {column}"
 
 
 def chunks_of(rows: int) -> Iterator[tuple[int, int]]:
@@ -139,7 +135,7 @@ def table_of(folder: Path | None, rows: int, labels: str, workers: int | None) -
     """
     if folder is None:
         chunks = [DrawnChunk(*chunk) for chunk in chunks_of(rows)]
-        return ChunkTable(chunks, Threads())
+        return ChunkTable(chunks, Engine())
     files = folder / "X.npy", folder / "groups.npy"
     arrays = [np.load(file, mmap_mode="r") for file in files]
     # Workers open the files themselves, but are sent the rows of a part of them.

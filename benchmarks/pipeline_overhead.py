@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from fairclust.pipeline.scores import read_table
+from fairclust.pipeline.scores import read_arrow
 from measuring import write_csv
 
 
@@ -26,7 +26,7 @@ def main() -> None:
     parser.add_argument("--results", type=Path, default=Path("results"))
     parser.add_argument("--csv", type=Path, help="write the table here")
     args = parser.parse_args()
-    runs = read_table(args.results / "scores" / "runs.parquet")
+    runs = read_arrow(args.results / "scores" / "runs.parquet").to_pandas()
     files = sorted((args.results / "benchmarks").rglob("*.tsv"))
     jobs = {f"{file.parent.name}/{file.stem}": float(pd.read_csv(file, sep="\t").s.sum()) for file in files}
     fits, scoring = float(runs.wall_seconds.sum()), float(runs.score_seconds.sum())

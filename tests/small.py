@@ -6,7 +6,7 @@ from fairclust.pipeline.config import read_catalogues, read_yaml
 
 CONFIG = Path(__file__).parents[1] / "config"
 
-GENERATED = {"title": "A", "generator": "fairclust.datasets.synthetic:make_synthetic", "n_clusters": 2}
+GENERATED = {"title": "A", "generator": "fairclust.datasets.synthetic.make_synthetic", "n_clusters": 2}
 
 
 def small_config(**sections):
@@ -29,7 +29,6 @@ def small_paper(**changes):
     return {
         "short_name": "Doe",
         "citation": "Doe: Clusters, 2030",
-        "year": 2030,
         "experiments": [{"datasets": ["a"], "methods": ["m"]}],
         **changes,
     }

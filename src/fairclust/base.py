@@ -21,18 +21,12 @@ from sklearn.utils._param_validation import (
     StrOptions,
     validate_parameter_constraints,
 )
-from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
+from sklearn.utils.validation import _num_samples, check_consistent_length, check_is_fitted, validate_data
 
 from fairclust.frame import Frame
-from fairclust.group_encoding import check_same_order, encode_groups, split_columns
+from fairclust.group_encoding import check_same_order, encode_groups, read_sensitive, split_columns
 from fairclust.messages import count
 from fairclust.metrics import contingency
-from fairclust.sample_weight import (
-    groups_of_rows,
-    positive_weights,
-    rows_without_weight,
-)
-from fairclust.sensitive import read_sensitive
 
 
 class NotSupported(ValueError):
@@ -139,6 +133,47 @@ def without_empty(labels: np.ndarray, codes: np.ndarray, n_clusters: int) -> np.
     return labels
 
 
+def positive_weights(sample_weight: Any, n_samples: int) -> np.ndarray:
+    """Weights of rows as floats, shape (n_samples,).
+
+    ValueError unless there is one weight for each row, and all are positive and finite. Rows of weight 0 are set aside
+    before this, see `rows_without_weight`.
+    """
+    weights = np.asarray(sample_weight, dtype=np.float64)
+    if weights.shape != (n_samples,):
+        raise ValueError(f"sample_weight has shape {weights.shape}, expected ({n_samples},)")
+    if not (np.isfinite(weights) & (weights > 0)).all():
+        raise ValueError(
+            "sample_weight must be finite and not negative, and not 0 for all rows; rows of weight 0 do not count"
+        )
+    return weights
+
+
+def rows_without_weight(sample_weight: Any, n_samples: int) -> np.ndarray:
+    """The rows of weight 0, which do not count and get a label; none if `positive_weights` would refuse the others."""
+    weights = np.asarray(sample_weight)
+    usable = weights.shape == (n_samples,) and weights.any()
+    return np.flatnonzero(weights == 0) if usable else np.zeros(0, np.intp)
+
+
+def groups_of_rows(sensitive_features: Any, rows: np.ndarray, n_samples: int) -> dict[str, Any] | None:
+    """The columns of sensitive features, for some of `n_samples` rows; None if there are none."""
+    columns = split_columns(sensitive_features)
+    for column in columns.values():
+        if _num_samples(column) != n_samples:
+            raise ValueError(f"sensitive_features has {_num_samples(column)} rows, expected {n_samples}")
+    return {name: _safe_indexing(column, rows) for name, column in columns.items()} or None
+
+
+def check_weights(sample_weight: Any, n_samples: int) -> tuple[np.ndarray | None, float]:
+    """Divide weights by their mean; returns them and the mean, or None and 1 if all are 1."""
+    weights = positive_weights(sample_weight, n_samples)
+    if (weights == 1).all():
+        return None, 1.0
+    mean = float(weights.mean())
+    return weights / mean, mean
+
+
 def _with_nan(X: Any) -> Any:
     """Rows whose masked cells and pandas' NA are NaN. ValueError, with the name of the column, for dates and texts."""
     if np.ma.is_masked(X):
@@ -149,7 +184,7 @@ def _with_nan(X: Any) -> Any:
         if getattr(getattr(X, "dtype", None), "kind", "O") in "mM":
             raise ValueError("X holds dates or durations: pass numbers, such as the days since some date")
         return X
-    changed = {}
+    X = X.copy(deep=False)
     for place in range(X.shape[1] if X.ndim == 2 else 0):
         column = X.iloc[:, place]
         if getattr(column.dtype, "kind", "O") in "mM":
@@ -160,17 +195,13 @@ def _with_nan(X: Any) -> Any:
         if isinstance(column.dtype, np.dtype) and column.dtype != object:
             continue
         try:
-            changed[place] = column.to_numpy(dtype=np.float64, na_value=np.nan)
+            X.isetitem(place, column.to_numpy(dtype=np.float64, na_value=np.nan))
         except (ValueError, TypeError):
             first = next(cell for cell in column.dropna() if not isinstance(cell, Real))
             raise ValueError(
                 f"X holds {first!r} in column {X.columns[place]!r}, which is no number: leave the column out, or "
                 "encode it, for example by scikit-learn's OneHotEncoder"
             ) from None
-    if changed:
-        X = X.copy()
-        for place, cells in changed.items():
-            X.isetitem(place, cells)
     return X
 
 
@@ -256,6 +287,8 @@ class FairClusterer(_Clusters, ClusterMixin, BaseEstimator, ABC):
         *("lam_", "rho_", "offset_"),
     )
     _LENGTHS = ("radius_", "plain_radius_")
+    # The terms of a record of `history_` that are costs.
+    _COST_TERMS: ClassVar[tuple[str, ...]] = ("objective", "clustering")
     _frame: Frame
     # Several sensitive columns, or None for one column.
     _sensitive: Any = None
@@ -304,13 +337,18 @@ class FairClusterer(_Clusters, ClusterMixin, BaseEstimator, ABC):
             )
         if given:
             raise TypeError(f"{type(self).__name__}.fit takes no argument {min(given)!r}")
+        check_same_order(X, weights, "sample_weight")
+        check_same_order(X, sensitive_features)
         before = self.__dict__.copy()
         try:
             self._fit_weighted(X, sensitive_features, weights)
-        except BaseException:
+        except BaseException as error:
             # What an earlier fit has found stays together.
             self.__dict__.clear()
             self.__dict__.update(before)
+            if isinstance(error.__cause__, KeyboardInterrupt):
+                # In compiled code, Python makes a SystemError of an interrupt, which searches take for a failed fit.
+                raise error.__cause__ from None
             raise
         return self
 
@@ -320,8 +358,6 @@ class FairClusterer(_Clusters, ClusterMixin, BaseEstimator, ABC):
         if not len(rest):
             self._fit_rows(X, sensitive_features, weights)
             return
-        check_same_order(X, weights, "sample_weight")
-        check_same_order(X, sensitive_features)
         weights = np.asarray(weights)
         counted = np.flatnonzero(weights)
         check_consistent_length(X, weights)
@@ -334,8 +370,6 @@ class FairClusterer(_Clusters, ClusterMixin, BaseEstimator, ABC):
         self.labels_ = labels
 
     def _fit_rows(self, X: Any, sensitive_features: Any, sample_weight: Any) -> None:
-        check_same_order(X, sample_weight, "sample_weight")
-        check_same_order(X, sensitive_features)
         self._validate_params()
         X = self._valid_rows(X)
         codes = self._group_codes(sensitive_features, X.shape[0])
@@ -446,6 +480,11 @@ class FairClusterer(_Clusters, ClusterMixin, BaseEstimator, ABC):
         return frame._replace(origin=np.zeros_like(frame.origin), unit=1.0) if is_mapped(X) else frame
 
     @property
+    def _cost_unit(self) -> float:
+        """The unit of costs in the frame of the fit, in that of the data."""
+        return self._frame.unit**self._power
+
+    @property
     def _precision(self) -> str:
         """The precision of the fit, which is double if some numbers are far from the others."""
         return "double" if self._frame.is_far else getattr(self, "precision", "single")
@@ -478,14 +517,13 @@ class FairClusterer(_Clusters, ClusterMixin, BaseEstimator, ABC):
                 setattr(self, name, getattr(self, name) * frame.unit)
         if not self._power:
             return
-        scale = frame.unit**self._power
         for name in self._COSTS:
             if hasattr(self, name):
-                setattr(self, name, getattr(self, name) * scale)
+                setattr(self, name, getattr(self, name) * self._cost_unit)
         for record in self.history_:
-            for name in ("objective", "clustering"):
+            for name in self._COST_TERMS:
                 if name in record:
-                    record[name] *= scale
+                    record[name] *= self._cost_unit
 
     def _complain(self, what: str) -> None:
         """Issue a ConvergenceWarning."""

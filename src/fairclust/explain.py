@@ -64,7 +64,7 @@ def profiles(X: Any, labels: Any, *, n_columns: int = 5) -> pd.DataFrame:
     """
     check_same_order(X, labels, "labels")
     X = X.to_pandas() if hasattr(X, "to_pandas") else X
-    frame = X if isinstance(X, pd.DataFrame) else pd.DataFrame(_matrix(X))
+    frame = X if isinstance(X, pd.DataFrame) else pd.DataFrame(np.asarray(X))
     frame = frame.set_axis([str(name) for name in frame.columns], axis=1)
     if not frame.columns.is_unique:
         twice = frame.columns[frame.columns.duplicated()][0]
@@ -80,15 +80,6 @@ def profiles(X: Any, labels: Any, *, n_columns: int = 5) -> pd.DataFrame:
     decided = decide(places, [])
     rows = decided.preparation.transform(places)
     return profiles_of(frame, clusters, decided.columns, rows, n_columns=n_columns)
-
-
-def _matrix(X: Any) -> np.ndarray:
-    X = np.asarray(X)
-    if X.ndim != 2:
-        raise ValueError(
-            f"X has shape {X.shape}, expected one row for each sample and one column for each feature"
-        )
-    return X
 
 
 def profiles_of(

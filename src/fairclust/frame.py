@@ -14,6 +14,8 @@ _BLOCK_ROWS, _BLOCK_ENTRIES = 1 << 17, 1 << 23
 # All rows have one length if their lengths differ by at most this fraction of the length, and of the root mean squared
 # distance of a row to the mean.
 _ONE_LENGTH = 1e-5
+# But not if that distance is at most this fraction of the length, as with a large constant column.
+_CLOSE = 1e-3
 # Beside numbers more than _FAR times as far from the median as most rows, single precision would lose the other rows.
 # The median is taken over _SAMPLE_ROWS rows.
 _FAR, _SAMPLE_ROWS = 1e3, 1 << 10
@@ -137,7 +139,7 @@ def _one_length(squares: Iterable[np.ndarray], reach: float) -> float:
     """The length that all rows have, whose squared lengths are given in blocks; 0 if the lengths differ.
 
     The lengths are compared with `reach` as well, the root of the mean squared distance of a row to the mean, because
-    all rows have about the same length if the data are far from the origin.
+    all rows have about the same length if the data are far from the origin. They have none if `reach` is small.
     """
     radius = 0.0
     for block in squares:
@@ -146,4 +148,4 @@ def _one_length(squares: Iterable[np.ndarray], reach: float) -> float:
         # Rows of zeros do not count: scikit-learn's `normalize` leaves them as zeros.
         if not (np.abs(norms[norms > 0] - radius) <= _ONE_LENGTH * min(radius, reach)).all():
             return 0.0
-    return radius
+    return radius if reach > _CLOSE * radius else 0.0

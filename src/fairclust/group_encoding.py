@@ -1,14 +1,15 @@
-"""Groups: the values of sensitive columns, in one spelling, as codes.
+"""Groups: the values of one or several sensitive columns, in one spelling, as codes.
 
-All data go through `encode_groups` and `cross_codes`: arrays and data frames of `fit`, sensitive features of metrics,
-columns of tables and data sets, and chunks of files.
+A group is a combination of values, one from each column, that occurs in the rows. Bounds are on the values of a column,
+while the solvers see only the groups. All data go through `encode_groups` and `cross_codes`: arrays and data frames of
+`fit`, sensitive features of metrics, columns of tables and data sets, and chunks of files.
 """
 
 from __future__ import annotations
 
 import unicodedata
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from numbers import Integral, Real
@@ -29,17 +30,14 @@ _MEASURED_VALUES = 128
 
 
 class Values(NamedTuple):
-    """A column: its different values, and the position of every row's value among them; -1 if the cell is missing.
-
-    Without `names`, the entries are the cells themselves, see `factored`.
-    """
+    """A column: its different values, and the position of every row's value among them; -1 if the cell is missing."""
 
     entries: np.ndarray
-    names: np.ndarray | None = None
+    names: np.ndarray
 
     def at(self, rows: Any) -> np.ndarray:
-        """The values of some rows of a factored column."""
-        return np.asarray(self.names)[self.entries[rows]]
+        """The values of some rows."""
+        return self.names[self.entries[rows]]
 
 
 def label(name: str = "") -> str:
@@ -59,12 +57,15 @@ def one_spelling(text: str) -> str:
 
 def describe_merged(spellings: Iterable[Any], values: Iterable[Any]) -> list[str]:
     """A sentence on the values that are written in several ways, if there are any."""
-    ways: dict[Any, list[str]] = {}
+    ways: dict[Any, list[Any]] = {}
     for spelling, value in zip(spellings, values, strict=True):
-        ways.setdefault(value, []).append(shortened(ascii(spelling)))
-    merged = [shortened(" and ".join(written), 300) for written in ways.values() if len(written) > 1]
+        ways.setdefault(value, []).append(spelling)
+    merged = [written for written in ways.values() if len(written) > 1]
+    if not merged:
+        return []
+    first = shortened(" and ".join(shortened(ascii(spelling)) for spelling in merged[0]), 300)
     more = f"; in all, {len(merged):,} values are written in several ways" if len(merged) > 1 else ""
-    return [f"{merged[0]} are one value{more}"] if merged else []
+    return [f"{first} are one value{more}"]
 
 
 def value_text(value: object) -> str:
@@ -113,14 +114,13 @@ def split_columns(sensitive_features: Any) -> dict[str, Any]:
         raise ValueError(
             f"sensitive_features is {given}: pass the groups of the rows, such as df[{given}], not a name"
         )
-    if isinstance(sensitive_features, Mapping) or hasattr(sensitive_features, "columns"):
-        is_mapping = isinstance(sensitive_features, Mapping)
-        # A pyarrow table calls its names `column_names`.
-        named = getattr(sensitive_features, "column_names", None)
-        names = list(sensitive_features if is_mapping else named or sensitive_features.columns)
-        by_name = is_mapping or hasattr(sensitive_features, "to_pandas")  # polars, pyarrow
+    is_mapping = isinstance(sensitive_features, Mapping)
+    if is_mapping or hasattr(sensitive_features, "columns"):
+        if hasattr(sensitive_features, "to_pandas"):  # tables of polars and pyarrow
+            sensitive_features = sensitive_features.to_pandas()
+        names = list(sensitive_features if is_mapping else sensitive_features.columns)
         split = {
-            str(name): sensitive_features[name] if by_name else sensitive_features.iloc[:, i]
+            str(name): sensitive_features[name] if is_mapping else sensitive_features.iloc[:, i]
             for i, name in enumerate(names)
         }
         if len(split) < len(names):
@@ -129,7 +129,7 @@ def split_columns(sensitive_features: Any) -> dict[str, Any]:
                 f"sensitive_features has two columns of one name among {shown}: rename one of them"
             )
         return split
-    values = _as_array(sensitive_features)
+    values = sensitive_features if hasattr(sensitive_features, "ndim") else _as_array(sensitive_features)
     if values.ndim == 1:
         name = getattr(sensitive_features, "name", None)
         return {"" if name is None else str(name): sensitive_features}
@@ -187,7 +187,7 @@ def encode_groups(
         )
     if known is None:
         return _sorted_values(values, what)
-    kinds = {np.asarray(values.names).dtype.kind, known.dtype.kind}
+    kinds = {values.names.dtype.kind, known.dtype.kind}
     listed = shortened(", ".join(map(repr, known.tolist())), 300)
     if "U" in kinds and len(kinds) > 1:
         new, seen = ("numbers", "strings") if known.dtype.kind == "U" else ("strings", "numbers")
@@ -208,19 +208,14 @@ def encode_groups(
 def factored(sensitive_features: Any, what: str = "sensitive_features") -> Values:
     """The different values of one column, as numbers or texts, and where they stand."""
     if isinstance(sensitive_features, Values):
-        if sensitive_features.names is not None:
-            return sensitive_features
-        sensitive_features = sensitive_features.entries
-    if isinstance(sensitive_features, Mapping) and len(sensitive_features) == 1:
-        (sensitive_features,) = sensitive_features.values()
-    values = _as_array(sensitive_features)
-    if values.ndim == 2 and values.shape[1] == 1:
-        values = values[:, 0]
-    if values.ndim != 1:
+        return sensitive_features
+    columns = split_columns(sensitive_features)
+    if len(columns) != 1:
         raise ValueError(
-            f"{what} must be one column, found shape {values.shape}; join several columns "
-            "into one first, for instance data['sex'] + '-' + data['race']"
+            f"{what} must be one column, found {len(columns)}; join several columns into one first, for instance "
+            "data['sex'] + '-' + data['race']"
         )
+    values = _as_array(*columns.values())
     if values.dtype == np.uint8:
         # Codes already, and a billion rows may have them.
         return Values(values, np.arange(256, dtype=np.uint8))
@@ -229,12 +224,8 @@ def factored(sensitive_features: Any, what: str = "sensitive_features") -> Value
 
     try:
         entries, names = pd.factorize(values)
-    except TypeError:  # lists cannot be hashed
-        entries, names = np.arange(len(values)), values
-    except SystemError:  # NumPy lets Python make text of numbers that are no characters.
-        raise ValueError(
-            f"{what} has text that is damaged, because it holds numbers that are no characters: write it again"
-        ) from None
+    except TypeError as error:
+        raise ValueError(f"{what} must be one column ({error}): pass one value for each row") from None
     if values.dtype.kind == "M":
         days, seconds = names.astype("datetime64[D]"), names.astype("datetime64[s]")
         precise = np.where(names == seconds, seconds.astype(str), names.astype(str))
@@ -245,21 +236,10 @@ def factored(sensitive_features: Any, what: str = "sensitive_features") -> Value
 def _of_one_type(cells: np.ndarray, what: str) -> np.ndarray:
     """Different objects as numbers if all are numbers, else as strings; two types with one string are an error."""
     if all(isinstance(value, (bool, np.bool_, Integral, Real)) for value in cells):
-        found = np.array(cells.tolist() or [0])[: len(cells)]
-        if len(np.unique(found)) < len(cells):
-            raise ValueError(f"{what} has numbers that differ by less than a float tells apart: pass texts")
-        return found
+        return np.array(cells.tolist() or [0])[: len(cells)]
     types: dict[str, type] = {}
     for value in cells:
-        if isinstance(value, (list, tuple, np.ndarray)):
-            raise ValueError(
-                f"{what} must be one column, found {shortened(repr(value))} in a row: pass one value for each row"
-            )
         text = str(value)
-        if text.endswith("\0"):
-            raise ValueError(
-                f"{what} has {shortened(repr(text))}, whose last character NumPy drops: strip it from the values"
-            )
         if types.setdefault(text, type(value)) is not type(value):
             raise ValueError(
                 f"{what} has {shortened(repr(text))} as {types[text].__name__} and as "
@@ -270,7 +250,7 @@ def _of_one_type(cells: np.ndarray, what: str) -> np.ndarray:
 
 def _sorted_values(values: Values, what: str) -> tuple[np.ndarray, np.ndarray]:
     """Codes, int32, of the different values, sorted and each in one spelling, and these values."""
-    names, places = np.unique(np.asarray(values.names), return_inverse=True)
+    names, places = np.unique(values.names, return_inverse=True)
     codes = places[values.entries]
     counts = np.bincount(codes, minlength=len(names))
     used = counts > 0
@@ -289,7 +269,7 @@ def _sorted_values(values: Values, what: str) -> tuple[np.ndarray, np.ndarray]:
 
 def positions(values: Values, known: np.ndarray) -> np.ndarray:
     """Position, int32, of every value in sorted `known`, whose texts have one spelling; -1 for values not in it."""
-    names = np.asarray(values.names)
+    names = values.names
     places = np.minimum(np.searchsorted(known, names), len(known) - 1)
     strange = known[places] != names
     if strange.any() and names.dtype.kind == "U":
@@ -325,18 +305,18 @@ def group_codes(sensitive_features: ArrayLike) -> NDArray[np.int64]:
         Texts that differ only in their spelling are one value, see `one_spelling`.
     """
     columns = split_columns(sensitive_features) or {"": None}
-    codes, values = zip(*(encode_groups(cells, name=name) for name, cells in columns.items()), strict=True)
+    codes = [encode_groups(cells, name=name)[0] for name, cells in columns.items()]
     lengths = list(map(len, codes))
     if len(set(lengths)) > 1:
         raise ValueError(f"the columns of sensitive_features have {lengths} rows")
-    crossed = codes[0] if len(codes) == 1 else cross_codes(codes, list(map(len, values)))[0]
-    return crossed.astype(np.int64)
+    return (codes[0] if len(codes) == 1 else cross_codes(codes)[0]).astype(np.int64)
 
 
-def cross_codes(codes: Sequence[np.ndarray], n_values: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
+def cross_codes(codes: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     """Find the combinations of codes that occur, in lexicographic order: the code of each row, and their cells."""
     groups, cells = np.zeros(len(codes[0]), np.int64), np.empty((1, 0), np.int64)
-    for of_rows, n in zip(codes, n_values, strict=True):
+    for of_rows in codes:
+        n = int(of_rows.max(initial=0)) + 1
         # Groups are numbered again after each column, because the product of all numbers of values could overflow.
         both, groups = np.unique(groups * n + of_rows, return_inverse=True)
         cells = np.column_stack([cells[both // n], both % n])
@@ -433,21 +413,127 @@ def measure_column(name: str, numbers: np.ndarray) -> SensitiveColumn:
         codes = np.searchsorted(np.unique(ordered[1 + ends]), numbers, side="right")
         codes = np.unique(codes, return_inverse=True)[1]
         different = np.unique(np.bincount(codes, numbers) / np.bincount(codes))
-    return SensitiveColumn(name, different, (different[1:] + different[:-1]) / 2, measured=True)
+        # All numbers of a range can be nearer to the means of other ranges. Such a mean would be a value without rows.
+        different = different[np.unique(np.searchsorted(_middles(different), numbers, side="right"))]
+    return SensitiveColumn(name, different, _middles(different), measured=True)
+
+
+def _middles(values: np.ndarray) -> np.ndarray:
+    return (values[1:] + values[:-1]) / 2
 
 
 def read_numbers(cells: Any, n_samples: int, name: str) -> np.ndarray:
     """A sensitive column as finite numbers; another length, or a missing or infinite number, is a ValueError."""
-    values = np.asarray(cells)
+    values = _as_array(cells)
     if values.shape != (n_samples,):
-        raise ValueError(f"{label(name)} has {count(len(values), 'row')}, X has {n_samples}")
-    values = values.astype(float)
+        raise ValueError(f"{label(name)} has the shape {values.shape}, X has {count(n_samples, 'row')}")
+    try:
+        values = values.astype(float)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{label(name)} must hold numbers, because its mean is bounded: {error}") from None
     if not np.isfinite(values).all():
         first = int(np.flatnonzero(~np.isfinite(values))[0])
         raise ValueError(
             f"{label(name)} has a missing or infinite number in row {first}: leave out or fill in such rows"
         )
     return values
+
+
+@storable
+@dataclass(frozen=True)
+class Sensitive:
+    """The sensitive columns of some rows."""
+
+    columns: tuple[SensitiveColumn, ...]  # Empty if only cluster sizes are bounded
+    codes: np.ndarray  # (n_samples,); the group of every row
+    # (n_groups, n_columns); the value of every group in each column, as a position in the column's `values`.
+    cells: np.ndarray
+
+    @property
+    def names(self) -> np.ndarray:
+        """Names of the groups: the values of a single column, or else values joined by " & "."""
+        if not self.columns:
+            return np.array(["all rows"])
+        if len(self.columns) == 1:
+            return self.columns[0].values
+        return np.array(combination_names(self.cells, [column.values for column in self.columns]))
+
+    def members(self, column: int) -> np.ndarray:
+        """Which groups have which value of a column, shape (n_values, n_groups), as ones and zeros."""
+        values = np.arange(len(self.columns[column].values))
+        return (self.cells[:, column] == values[:, None]).astype(float)
+
+
+def read_sensitive(sensitive_features: Any, n_samples: int, *, means: Collection[str] = ()) -> Sensitive:
+    """Read sensitive columns: None, one, several, or a mapping from names.
+
+    `means` names the columns of numbers whose mean is bounded. Another column of many numbers is a ValueError.
+    """
+    named = split_columns(sensitive_features)
+    if unknown := set(map(str, means)) - set(named):
+        raise ValueError(f"mean_tolerance names {sorted(unknown)}, the sensitive columns are {list(named)}")
+    columns, codes = [], []
+    for name, cells in named.items():
+        values = np.asarray(cells)
+        if name in map(str, means):
+            numbers = read_numbers(cells, n_samples, name)
+            columns.append(measure_column(name, numbers))
+            codes.append(columns[-1].encode(numbers, n_samples))
+            continue
+        if values.dtype.kind in "iuf" and is_measured(values):
+            raise ValueError(
+                f"{label(name)} holds {len(np.unique(values))} different numbers, and each would be a group. Cut it "
+                "into ranges, as pandas.qcut(column, 4) does, or pass mean_tolerance to bound the mean. If the numbers "
+                "are names, convert them to text"
+            )
+        of_rows, names = encode_groups(cells, n_samples, name=name)
+        columns.append(SensitiveColumn(name, names))
+        codes.append(of_rows)
+    if not columns:
+        return Sensitive((), np.zeros(n_samples, np.int32), np.empty((1, 0), np.int64))
+    groups, cells = cross_codes(codes)
+    return Sensitive(tuple(columns), groups, cells)
+
+
+def new_groups(
+    columns: tuple[SensitiveColumn, ...],
+    known: np.ndarray,
+    prices: np.ndarray,
+    by_column: list[np.ndarray],
+    sensitive_features: Any,
+    n_samples: int,
+) -> tuple[np.ndarray, np.ndarray]:
+    """The group of every new row, as a row of the returned prices, shape (n_new_groups, n_clusters).
+
+    `known` holds the value of each group of the fit in each column, as its position in the column's values. A
+    combination that did not occur in the fit has the sum of the prices of its values, `by_column`. If this list is
+    empty, it is a ValueError, as is a missing column or a new value.
+    """
+    if len(columns) == 1 and columns[0].edges is None:
+        return encode_groups(sensitive_features, n_samples, known=columns[0].values)[0], prices
+    named = split_columns(sensitive_features)
+    if list(named) == [""]:
+        # A column without a name is the first one of the fit.
+        named = {columns[0].name: named[""]}
+    if lacking := [column.name for column in columns if column.name not in named]:
+        raise ValueError(
+            f"sensitive_features has no column {lacking[0]!r}, which was there in fit: pass it as well"
+        )
+    codes = [column.encode(named[column.name], n_samples) for column in columns]
+    groups, combinations = cross_codes(codes)
+    places = {tuple(cell): j for j, cell in enumerate(known.tolist())}
+    place = np.array([places.get(tuple(cell), -1) for cell in combinations.tolist()])
+    offset = prices[place]
+    if (place < 0).any():
+        new = combinations[place < 0]
+        if not by_column:
+            (first,) = combination_names(new[:1], [column.values for column in columns])
+            raise ValueError(
+                f"sensitive_features has combinations not seen in fit, such as {first}. Leave out their rows, or fit "
+                "on data that have these combinations"
+            )
+        offset[place < 0] = sum(prices[codes] for prices, codes in zip(by_column, new.T, strict=True))
+    return groups, offset
 
 
 def resolve_target(target: Any, names: np.ndarray, codes: np.ndarray) -> np.ndarray:

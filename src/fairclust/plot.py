@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from fairclust.group_encoding import read_sensitive
 from fairclust.looks import in_matplotlib, look
 from fairclust.metrics import Scored, score_labels
 from fairclust.metrics.table import METRICS
-from fairclust.sensitive import read_sensitive
 
 __all__ = ["FrontDisplay"]
 
@@ -97,9 +97,10 @@ class FrontDisplay:
         if sensitive_features is None:
             raise ValueError("sensitive_features is missing: pass the group of every row")
         groups = read_sensitive(sensitive_features, len(X))
+        columns = {column.name: groups.cells[groups.codes, i] for i, column in enumerate(groups.columns)}
         rows = []
         for method, setting, labels in clusterings:
-            scores = score_labels(Scored(labels, groups.codes, X, columns=groups.by_column), MEASURED)
+            scores = score_labels(Scored(labels, groups.codes, X, columns=columns), MEASURED)
             n_clusters = int(np.max(labels)) + 1
             rows.append({"method": method, "setting": setting, "n_clusters": n_clusters, **scores})
         return cls(pd.DataFrame(rows))

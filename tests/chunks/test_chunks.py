@@ -17,13 +17,11 @@ from sklearn.base import clone
 
 from fairclust import ChunkError, KMeans, PriceFairKMeans, VariationalFairKMeans, open_chunks
 from fairclust.base import NotSupported
-from fairclust.chunks import engines
-from fairclust.chunks.engines import Threads
-from fairclust.chunks.passes import group_codes
-from fairclust.chunks.points import ChunkedPoints
+from fairclust.chunks import passes
+from fairclust.chunks.passes import Engine, group_codes
+from fairclust.chunks.rows import ChunkedPoints
 from fairclust.chunks.sources import ArrayChunk
 from fairclust.chunks.survey import survey
-from fairclust.group_encoding import Values
 from fairclust.kernels.points import TiledPoints
 from fairclust.messages import UserError
 from toys import make_grouped_blobs
@@ -85,8 +83,8 @@ def exact_cost(X, model):
 def test_sums_agree_with_those_of_points_in_memory(blobs, mapped):
     X, codes = blobs
     chunks = open_chunks(*mapped, **SMALL).chunks
-    known = survey(chunks, Threads(), sample_rows=2000, seed=0)
-    far = ChunkedPoints(chunks, Threads(), known, K, dtype=np.float64)
+    known = survey(chunks, Engine(), sample_rows=2000, seed=0)
+    far = ChunkedPoints(chunks, Engine(), known, K, dtype=np.float64)
     near = TiledPoints.pack(X, codes.astype(np.int32), J, K, shift=far.shift, dtype=np.float64)
     centers, offset = X[:K].astype(float), np.random.default_rng(0).normal(size=(J, K))
     for points in (far, near):
@@ -113,7 +111,7 @@ def test_sums_agree_with_those_of_points_in_memory(blobs, mapped):
 def test_rows_that_may_move_include_the_nearest(blobs, mapped):
     X, codes = blobs
     chunks = open_chunks(*mapped, **SMALL).chunks
-    far = ChunkedPoints(chunks, Threads(), survey(chunks, Threads(), sample_rows=500, seed=0), K)
+    far = ChunkedPoints(chunks, Engine(), survey(chunks, Engine(), sample_rows=500, seed=0), K)
     near = TiledPoints.pack(X, codes.astype(np.int32), J, K, shift=far.shift)
     prices, units = np.random.default_rng(1).normal(scale=0.3, size=(J, K)), np.array([40, 1, 3])
     for points in (far, near):
@@ -171,7 +169,7 @@ def test_labels_keep_the_bounds_and_the_certificate_is_that_of_the_labels(blobs,
 def test_numbers_do_not_depend_on_threads_nor_on_the_kind_of_file(blobs, mapped, parquet, monkeypatch):
     models = []
     for threads in (1, 3):
-        monkeypatch.setattr(engines.numba, "get_num_threads", lambda n=threads: n)
+        monkeypatch.setattr(passes.numba, "get_num_threads", lambda n=threads: n)
         models.append(fitted(PRICES, *mapped))
     monkeypatch.undo()
     np.save(mapped[0], np.asfortranarray(blobs[0]))
@@ -297,8 +295,8 @@ def test_fit_reads_arrays_into_memory_and_files_in_chunks(blobs, mapped):
 def test_groups_of_any_type(values):
     values = np.array(values)
     chunk = ArrayChunk(np.zeros((3, 1)), values, 0, 3, "X")
-    known = survey([chunk], Threads(), sample_rows=10, seed=0)
-    np.testing.assert_array_equal(known.names[group_codes(Values(values), known.names, chunk)], values)
+    known = survey([chunk], Engine(), sample_rows=10, seed=0)
+    np.testing.assert_array_equal(known.names[group_codes(values, known.names, chunk)], values)
     assert known.sizes.sum() == 3
 
 
@@ -502,9 +500,9 @@ def test_a_lower_bound_is_that_of_the_rows(blobs):
     X, codes = blobs[0].astype(np.float64), blobs[1]
     X[77] = 1e12
     chunks = open_chunks(X, codes, **SMALL).chunks
-    known = survey(chunks, Threads(), sample_rows=2000, seed=0)
+    known = survey(chunks, Engine(), sample_rows=2000, seed=0)
     assert known.needs_double
-    points = ChunkedPoints(chunks, Threads(), known, K, dtype=np.float64)
+    points = ChunkedPoints(chunks, Engine(), known, K, dtype=np.float64)
     prices = np.random.default_rng(0).normal(size=(J, K))
     points.measure(X[:K])
     _, counts, cost, least = points.priced(prices)

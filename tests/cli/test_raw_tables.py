@@ -16,7 +16,7 @@ from commands import COMMAND, refused, run, told
 from sklearn.cluster import KMeans
 
 from fairclust import methods
-from fairclust.cli.fitting import fit_starts
+from fairclust.cli.methods import fit_starts
 from fairclust.metrics import mean_deviation, sse
 from fairclust.tables import decide, load_model
 

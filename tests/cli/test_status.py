@@ -205,7 +205,7 @@ def test_all_problems_are_named_at_once(people, capsys):
         "column 'age': a column of numbers has cells that are not finite numbers; found '' in data row 1, 40 such",
         "no such column",
         "'sexx'",
-        "'nowhere.csv': no such file. Fix: correct its path",
+        "'nowhere.csv': no such file. Fix: check its 'path'",
         "data set 'few' has 60 rows; lower K = 61",
         "all 2 fits of 'empty' would be skipped",
     ):

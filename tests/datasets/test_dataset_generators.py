@@ -99,9 +99,9 @@ def generated(function, **params):
 @pytest.mark.parametrize(
     ("function", "params", "message"),
     [
-        ("no.such:thing", {}, "data set 'made': the generator 'no.such:thing' cannot be imported; found No module"),
+        ("no.such.thing", {}, "data set 'made': the generator 'no.such.thing' cannot be imported; found No module"),
         ("fairclust.datasets.blobs.nothing", {}, "cannot be imported; found .*nothing"),
-        ("fairclust.datasets.blobs:make_group_blobs", {"n_row": 5}, r"params \{'n_row': 5\}.*TypeError.*n_row"),
+        ("fairclust.datasets.blobs.make_group_blobs", {"n_row": 5}, r"params \{'n_row': 5\}.*TypeError.*n_row"),
     ],
 )  # fmt: skip
 def test_generator_that_cannot_be_called(function, params, message):

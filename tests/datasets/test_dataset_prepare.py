@@ -232,12 +232,18 @@ def test_advice_names_keys_of_the_data_set_and_no_options_of_the_command(tmp_pat
         prepare(tmp_path, text, features="all")
 
 
-def test_missing_file(tmp_path):
+def test_own_file_that_is_missing_or_another_one(tmp_path):
     spec = DatasetSpec.model_validate(
         {"title": "T", "source": "s", "sensitive": {"column": 0}, "n_clusters": 2}
     )
-    with pytest.raises(DatasetError, match=r"no such file\. Fix: correct its path"):
-        prepare_dataset("demo", spec, {"s": tmp_path / "none"}, {"s": SourceSpec(path="none")})
+    own = tmp_path / "mine.csv"
+    for message in (
+        "mine.csv': no such file. Fix: check its 'path'",
+        "sha256 of 'mine.csv' is .* Fix: check",
+    ):
+        with pytest.raises(DatasetError, match=f"source 's'.*{message}"):
+            prepare_dataset("demo", spec, {"s": own}, {"s": SourceSpec(path=str(own), sha256="0" * 64)})
+        own.write_text(TEXT)
 
 
 def test_sources_on_the_card(tmp_path):

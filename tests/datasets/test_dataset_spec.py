@@ -9,7 +9,7 @@ URL = "https://example.org/a.csv"
 HASH = "0" * 64
 SOURCE = {"file": "a/b.csv", "urls": [URL], "sha256": HASH, "licence": "CC0"}
 TABLE = {"title": "T", "source": "s", "sensitive": {"column": "sex"}, "n_clusters": 3}
-GENERATED = {"title": "T", "generator": "pkg.mod:make", "n_clusters": 3}
+GENERATED = {"title": "T", "generator": "pkg.mod.make", "n_clusters": 3}
 
 
 OF_SOURCE = [
@@ -43,11 +43,9 @@ OF_TABLE = [
     ({"source": None}, "either 'source' or 'generator'"),
     ({"sensitive": None}, "needs 'sensitive'"),
     ({"params": {"a": 1}}, "belongs to a generator"),
-    ({"scale": ["l2", "l2"]}, "holds a step twice"),
     ({"features": []}, "in 'features', 'ordered' or 'categorical'"),
     ({"reader": {"encoding": "utf-99"}}, "unknown encoding"),
     ({"reader": {"names": ["a"]}}, "without header"),
-    ({"reader": {"names": ["a", "a"], "header": False}}, "a name twice"),
     ({"source": None, "generator": "os; rm", "sensitive": None}, "pattern"),
     ({"source": None, "generator": "a.b", "features": ["a"]}, "has no features, sensitive"),
 ]

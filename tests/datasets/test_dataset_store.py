@@ -30,7 +30,7 @@ from fairclust.kernels.graph import build_knn_graph
 def make(seed=0):
     spec = DatasetSpec(
         title="Toy",
-        generator="fairclust.datasets.blobs:make_group_blobs",
+        generator="fairclust.datasets.blobs.make_group_blobs",
         params={"n_rows": 50, "seed": seed},
         n_clusters=3,
     )

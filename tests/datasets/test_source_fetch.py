@@ -263,17 +263,6 @@ def test_an_archive_that_cannot_be_used_leaves_nothing(server, raw, content, cha
     assert files(raw) == []
 
 
-def test_own_file_is_read_in_place(raw, tmp_path):
-    own = tmp_path / "mine.csv"
-    own.write_bytes(GOOD)
-    assert fetch(SourceSpec(path=str(own)), raw) == own
-    assert not raw.exists()
-    with pytest.raises(SourceUnavailable, match=f"sha256 of mine.csv is {sha(GOOD)}"):
-        fetch(SourceSpec(path=str(own), sha256="0" * 64), raw)
-    with pytest.raises(SourceUnavailable, match=r"no such file(.|\n)*Fix: check the path"):
-        fetch(SourceSpec(path=str(tmp_path / "not.csv")), raw)
-
-
 def test_other_users_may_read_the_file(server, raw):
     server.routes["/t"] = body(GOOD)
     (raw.parent / "file").touch()

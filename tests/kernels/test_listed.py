@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from fairclust import open_chunks
-from fairclust.chunks.engines import Threads
+from fairclust.chunks.passes import Engine
 from fairclust.kernels.listed import ListedPoints
 from fairclust.kernels.points import TiledPoints
 from fairclust.methods import PriceFairKMeans
@@ -153,6 +153,6 @@ def test_fits_of_rows_in_chunks_have_lists_too(tmp_path, bounds):
         assert np.bincount(model.labels_).max() <= np.ceil(1.2 * len(X) / 200)
     # Lists that are made anew in every pass, as in other processes, are those that are kept.
     labels, history = model.labels_, model.history_
-    model.fit(replace(rows, engine=SimpleNamespace(run=Threads().run)))
+    model.fit(replace(rows, engine=SimpleNamespace(run=Engine().run)))
     np.testing.assert_array_equal(model.labels_, labels)
     assert [record["objective"] for record in model.history_] == [record["objective"] for record in history]

@@ -1,6 +1,5 @@
 import numpy as np
 import pytest
-from scipy.spatial.distance import cdist
 
 from fairclust.methods import BalancedFairKMeans
 from fairclust.metrics import awd, contingency, fairness_ratio, sse
@@ -12,10 +11,9 @@ def fit(X, codes, n_clusters=4, **params):
 
 
 @pytest.mark.parametrize("n_groups", [1, 2, 3])
-@pytest.mark.parametrize("init", ["random", "k-means++"])
-def test_objective_never_rises_and_is_that_of_the_labels(grouped_blobs, n_groups, init):
+def test_objective_never_rises_and_is_that_of_the_labels(grouped_blobs, n_groups):
     X, codes = grouped_blobs(n_groups=n_groups)
-    model = fit(X, codes, rho=3000.0, lam=2e4, init=init, tol=0)
+    model = fit(X, codes, rho=3000.0, lam=2e4, tol=0)
     objectives = [record["objective"] for record in model.history_]
     assert len(objectives) == model.n_iter_ > 3
     assert (np.diff(objectives) <= 1e-9 * objectives[0]).all()
@@ -33,9 +31,9 @@ def test_objective_never_rises_and_is_that_of_the_labels(grouped_blobs, n_groups
 def test_a_sweep_agrees_with_the_transcription(grouped_blobs, n_groups, rho, lam, match_reference):
     for seed in range(3):
         X, codes = grouped_blobs(60, n_groups=n_groups, seed=seed)
-        before = cdist(X, X[:4]).argmin(axis=1)
+        before = np.random.RandomState(0).permutation(np.arange(60) % 4)
         expected = bfkm_sweep(X, codes, means_of(X, before, 4), before, rho, lam, match_reference)
-        model = fit(X, codes, rho=rho, lam=lam, init=X[:4], max_iter=1, match_reference=match_reference)
+        model = fit(X, codes, rho=rho, lam=lam, max_iter=1, match_reference=match_reference)
         np.testing.assert_array_equal(model.labels_, expected)
         assert model.history_[0]["moved"] == (expected != before).sum() > 0
         assert model.history_[0]["clustering"] == pytest.approx(sse(X, expected))

@@ -111,3 +111,24 @@ def test_threads(name):
         lambda: model.fit_predict(np.round(2 * X), sensitive_features=codes)
     )
     np.testing.assert_array_equal(one, several)
+
+
+def test_the_history_is_in_the_unit_of_the_data(capsys):
+    X, groups = data_of(1)
+    model = fitted("FairKCenter", X, groups)
+    assert model.history_[0]["objective"] == model.history_[0]["clustering"] == pytest.approx(model.radius_)
+    model = fitted("SociallyFairKMeans", X, groups)
+    apart = np.ptp(model.group_costs_)
+    assert model.history_[-1]["fairness"] == pytest.approx(apart) and apart > 0
+    for cls in (methods.VariationalFairKMeans, methods.PriceFairKMeans):
+        model = cls(N_CLUSTERS, init=X[:N_CLUSTERS], verbose=1).fit(X, sensitive_features=groups)
+        assert f"step 1: objective {model.history_[0]['objective']:.6g}," in capsys.readouterr().out
+
+
+def test_a_large_constant_column_changes_no_label():
+    # All rows then have nearly one length.
+    X, groups = data_of(1)
+    one, other = (
+        fitted("FairMixture", np.c_[X, np.full(len(X), number)], groups).labels_ for number in (1.0, 1e9)
+    )
+    np.testing.assert_array_equal(one, other)

@@ -192,6 +192,11 @@ def test_pandas_categories_are_remembered():
     z = log_joint(model, X, [2, 3])
     np.testing.assert_allclose(model.score_samples(strange), logsumexp(z, axis=1), atol=1e-3)
     np.testing.assert_allclose(model.predict_proba(strange), softmax(z, axis=1), atol=1e-4)
+    pl = pytest.importorskip("polars")
+    np.testing.assert_array_equal(model.predict(pl.from_pandas(frame)), model.labels_)
+    np.testing.assert_array_equal(fit(pl.from_pandas(frame), codes, 2, lam=1).labels_, model.labels_)
+    with pytest.raises(ValueError, match="feature names should match"):
+        model.predict(frame[["work", "age", "hours", "region"]])
     with pytest.raises(ValueError, match="'work' has missing values"):
         fit(frame.assign(work=frame.work.where(frame.index > 3)), codes)
 

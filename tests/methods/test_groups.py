@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fairclust.chunks.engines import Threads
+from fairclust.chunks.passes import Engine
 from fairclust.chunks.sources import ArrayChunk
 from fairclust.chunks.survey import survey
 from fairclust.datasets.read import code_groups
@@ -59,10 +59,7 @@ def test_values_keep_their_kind(groups, names):
     [
         ([1, "1", 2], "'1' as int and as str: give all values one type"),
         (["True", True, "x"], "'True' as str and as bool"),
-        (np.array([2**53, 2**53 + 1, 0.5], dtype=object), "differ by less than a float tells apart"),
-        (np.array(["f", "f\0", "m"], dtype=object), "whose last character NumPy drops"),
         (np.array(["f\0x", "f", "m"]), "has a NUL character in 'f.x00x'"),
-        (np.array([102, 0x110000, 109], np.uint32).view("U1"), "has text that is damaged"),
         ([[1], [1, 2], [3]], "must be one column"),
         (np.ones((3, 2)), "join several columns"),
     ],
@@ -118,7 +115,7 @@ def test_every_road_finds_the_same_groups():
         codes, names = encode_groups(cells, 6)
         np.testing.assert_array_equal(group_codes(pd.DataFrame({"sex": cells})), codes)
         known = survey(
-            [ArrayChunk(np.zeros((6, 1)), np.array(cells), 0, 6, "X")], Threads(), sample_rows=6, seed=0
+            [ArrayChunk(np.zeros((6, 1)), np.array(cells), 0, 6, "X")], Engine(), sample_rows=6, seed=0
         )
     assert known.names.tolist() == names.tolist() == ["f", "m", "é"]
     np.testing.assert_array_equal(known.codes[np.argsort(known.codes)], np.sort(codes))

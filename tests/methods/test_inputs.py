@@ -101,6 +101,15 @@ def test_a_fit_that_fails_leaves_the_model_as_it_was(frame):
     np.testing.assert_array_equal(model.predict(frame, sensitive_features=groups), expected)
 
 
+def test_an_interrupt_of_compiled_code_stays_an_interrupt(frame):
+    class Interrupted(KMeans):
+        def _fit(self, X, codes):
+            raise SystemError("returned a result with an exception set") from KeyboardInterrupt()
+
+    with pytest.raises(KeyboardInterrupt):
+        Interrupted(3).fit(frame)
+
+
 def test_rows_that_are_paired_by_another_order_are_refused(frame):
     shuffled = frame.sample(frac=1, random_state=0)["b"]
     for call in (

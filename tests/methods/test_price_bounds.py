@@ -37,6 +37,14 @@ def test_balanced_k_means_needs_no_groups(people):
     assert model.groups_.tolist() == ["all rows"]
 
 
+def test_sizes_of_single_clusters_are_kept_from_many_starts(people):
+    X, _ = people
+    least, most = [500, 0, 0], [600, 400, 300]
+    model = PriceFairKMeans(3, size_min=least, size_max=most, init="k-means++", random_state=0).fit(X)
+    sizes = np.bincount(model.labels_)
+    assert (least <= sizes).all() and (sizes <= most).all()
+
+
 def test_predict_sums_the_prices_of_new_combinations(people):
     X, columns = people
     seen = ~((columns["sex"] == "f") & (columns["race"] == "c"))
@@ -104,6 +112,17 @@ def test_budget(people):
     assert fairness_ratio(model.labels_, sensitive_features=columns["sex"]) >= 1 - model.tolerance_ - 0.01
     again = model.set_params(max_cost_increase=None).fit(X, sensitive_features=columns)
     assert not hasattr(again, "tolerance_") and not hasattr(again, "tolerance_bound_")
+
+
+@pytest.mark.parametrize("cls", [PriceFairKMeans, PriceFairKMedians])
+def test_a_budget_is_in_the_unit_of_the_data(people, cls):
+    X, columns = people[0][:200], people[1]["sex"][:200]
+    free = cls(3, tolerance=0.999, n_init=1, random_state=0).fit(100 * X, sensitive_features=columns)
+    model = cls(3, max_cost=1.02 * free.cost_, n_init=1, random_state=0)
+    assert model.fit(100 * X, sensitive_features=columns).cost_ <= model.max_cost
+    assert model.tolerance_ > 0
+    with pytest.raises(NotSupported, match="without any bounds it is"):
+        model.set_params(max_cost=0.9 * free.cost_).fit(100 * X, sensitive_features=columns)
 
 
 def test_a_budget_above_the_cost_of_plain_clustering_can_be_met_beside_a_far_point():

@@ -3,9 +3,11 @@ import pandas as pd
 import pytest
 from sklearn import cluster
 from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from fairclust import fair_assignment, methods
 from fairclust.methods import KMeans, PriceFairKMeans, PriceFairKMedians
+from fairclust.methods.price import price_kmeans, rounding
 from fairclust.metrics import balance, contingency, delta, fairness_ratio
 from fairclust.tables import TableModel, load_model
 
@@ -24,6 +26,26 @@ def test_bounds_hold(cls, grouped_blobs, n_groups):
     assert fairness_ratio(by["tolerance"]) >= 0.9 - 1e-9
     assert balance(by["min_balance"]) >= 0.2 - 1e-9
     assert delta(by["max_gap"]) <= 0.02 + 1e-9
+
+
+@BOTH
+def test_a_fit_has_one_thread_of_blas_and_gives_the_others_back(cls, grouped_blobs, monkeypatch):
+    X, codes = grouped_blobs(n_samples=200, n_groups=2)
+    seen = []
+
+    def blas_threads():
+        return {of["num_threads"] for of in threadpool_info() if of["user_api"] == "blas"}
+
+    def solved(*given, solve=price_kmeans.solve):
+        seen.append(blas_threads())
+        return solve(*given)
+
+    monkeypatch.setattr(rounding, "solve", solved)
+    with threadpool_limits(2, user_api="blas"):
+        before = blas_threads()
+        cls(3, n_init=1, random_state=0).fit(X, sensitive_features=codes)
+        assert blas_threads() == before
+    assert seen and all(threads == {1} for threads in seen)
 
 
 @BOTH
@@ -88,6 +110,25 @@ def test_a_part_of_a_point_in_small_clusters_is_not_blamed_on_far_points(recwarn
     assert 0 < model.violation_ < 1
     assert model.cost_ < 0.9 * model.lower_bound_
     assert not recwarn.list
+
+
+@pytest.mark.parametrize("cls, power", [(PriceFairKMeans, 2), (PriceFairKMedians, 1)])
+def test_the_lower_bound_of_mapped_rows_far_from_the_origin_is_true(cls, power, tmp_path):
+    rng = np.random.default_rng(0)
+    codes = rng.integers(2, size=60)
+    np.save(tmp_path / "X.npy", 1e8 + rng.normal(size=(60, 5)))
+    X = np.load(tmp_path / "X.npy", mmap_mode="r")
+    model = cls(3, tolerance=0.1, n_init=2, random_state=0).fit(X, sensitive_features=codes)
+    distances = np.linalg.norm(X[:, None] - model.cluster_centers_, axis=2) ** power
+    best = fair_assignment(distances, codes, tolerance=0.1).lower_bound
+    assert model.lower_bound_ == pytest.approx(best, rel=1e-4)
+
+
+def test_k_means_predicts_its_labels_for_mapped_rows_far_from_the_origin(tmp_path):
+    np.save(tmp_path / "X.npy", 1e9 + np.random.default_rng(0).normal(size=(100, 3)))
+    X = np.load(tmp_path / "X.npy", mmap_mode="r")
+    model = KMeans(3, random_state=0).fit(X)
+    np.testing.assert_array_equal(model.predict(X), model.labels_)
 
 
 @pytest.mark.parametrize("far", [1e4, 1e7])

@@ -62,9 +62,7 @@ def test_accelerated_energy_never_rises_and_is_what_the_metrics_say(grouped_blob
     assert model.history_[-1]["clustering"] == pytest.approx(cut, abs=1e-9)
     assert model.history_[-1]["fairness"] == pytest.approx(fairness, abs=1e-9)
     assert energies[-1] == pytest.approx(cut + lam * fairness, abs=1e-9)
-    tried = {"fair_spectral", "prices", "spectral"} if init == "best" else {init}
-    assert set(model.start_objectives_) == tried
-    assert energies[-1] == model.start_objectives_[model.start_] == min(model.start_objectives_.values())
+    assert model.start_ in ({"fair_spectral", "prices", "spectral"} if init == "best" else {init})
 
 
 def test_accelerated_ends_lower_than_the_plain_iteration(grouped_blobs):

@@ -15,6 +15,8 @@ CODES = np.arange(100, dtype=np.int8)
         ([0, 2], [0, 0], 4, 2, [[1, 0, 1, 0], [0, 0, 0, 0]]),
         # The codes of 100 groups and 100 clusters fit into int8, but their product does not.
         (CODES, CODES, None, None, np.eye(100)),
+        # NumPy makes floats of sums of uint64 and other integers.
+        (np.array([1, 1], np.uint64), np.array([0, 1], np.uint64), None, None, [[0, 1], [0, 1]]),
         ([], [], 2, 3, np.zeros((3, 2))),
         ([], [], None, None, np.zeros((0, 0))),
     ],
@@ -36,6 +38,7 @@ def test_counts_by_hand(labels, groups, K, J, expected):
         ([0.0, 1.0], [0, 1], 2, 2, "labels must be integers"),
         ([0, 1], ["a", "b"], 2, 2, "groups must be integers"),
         ([[0, 1]], [[0, 1]], 2, 2, "one dimension"),
+        (np.ma.array([0, 1], mask=[0, 1]), [0, 1], 2, 2, "labels has masked entries"),
     ],
 )
 def test_malformed_input_raises(labels, groups, K, J, message):

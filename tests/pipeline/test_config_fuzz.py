@@ -87,7 +87,7 @@ def test_the_shipped_part_is_a_plan():
 @example(("methods", "kmeans", "class"), "replace", "os.path")
 @example(("methods", "kmeans", "class"), "replace", "this.that")
 @example(("methods", "kmeans", "class"), "replace", "os.nope.Class")
-@example(("datasets", "synthetic", "generator"), "replace", "os:nope")
+@example(("datasets", "synthetic", "generator"), "replace", "os.nope")
 @example(("results",), "replace", "\0")
 @example(("papers", "doe", "reported"), "replace", "\0")
 @example(("papers", "doe", "reported"), "replace", "/")

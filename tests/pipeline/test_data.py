@@ -32,6 +32,6 @@ def test_a_fetched_file_is_prepared_and_has_a_graph(tmp_path):
 
 
 def test_a_data_set_whose_generator_fails_is_skipped_with_the_reason(tmp_path):
-    made = {"title": "F", "n_clusters": 2, "generator": "nowhere:fail"}
+    made = {"title": "F", "n_clusters": 2, "generator": "nowhere.fail"}
     prepare("made", made, {}, [], tmp_path / "made")
     assert "No module named 'nowhere'" in read_card(tmp_path / "made")["reason"]

@@ -14,7 +14,6 @@ NAMES = Names(
     {"town": "Town", "city": "City"},
     {"own": "Own", "rival": "Rival", "plain": "Plain", "mine": "Mine"},
     ours=["mine"],
-    order=["own", "rival", "plain", "mine"],
 )
 
 LAYOUT = {

@@ -25,7 +25,6 @@ NAMES = Names(
         "random_labels": "control",
     },
     ours={"vfc_kmeans"},
-    order=METHODS,
 )
 CONFIG = {
     "datasets": {"adult": {"title": "Adult", "source": {"path": f"{Path.home()}/adult.csv"}}},
@@ -34,7 +33,7 @@ CONFIG = {
 PROVENANCE = {
     **{"git_commit": "abc", "python": "3", "platform": "p", "cpu_count": 2},
     "commit_date": "2026-11-28",
-    **{"config": CONFIG, "versions": {"numpy": "2"}},
+    **{"config": CONFIG, "versions": {"fairclust": "1", "numpy": "2"}},
 }
 RUN = {"experiments": [{"datasets": ["adult"], "methods": ["kmeans"]}]}
 FRONT = {"plot": "front", "datasets": ["adult"], "x": "sse", "y": ["balance"]}
@@ -50,7 +49,6 @@ PAPERS = {
         **RUN,
         short_name="VFC",
         citation="Ziko et al.",
-        year=2021,
         tables={
             "table3": {
                 "number": "3",
@@ -61,7 +59,7 @@ PAPERS = {
         },
         figures={name: {**FRONT, "title": f"Picture {name}"} for name in ("fig2", "empty", "lost")},
     ),
-    "other": PaperSpec(**RUN, short_name="Other", citation="Nobody", year=2000),
+    "other": PaperSpec(**RUN, short_name="Other", citation="Nobody"),
 }
 
 

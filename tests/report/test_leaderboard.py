@@ -238,6 +238,16 @@ def test_the_critical_difference_is_that_of_demsar():
     assert ranks.sum() == pytest.approx(15) and p < 0.05
 
 
+def test_an_instance_whose_best_known_cost_is_zero_compares_nothing():
+    cells = [
+        points(("mine", 0.0, 1.0), ("other", 8.0, 1.0)),
+        points(("mine", 9.0, 1.0), ("other", 8.0, 1.0), dataset="e"),
+    ]
+    board = board_of(*cells)
+    assert set(board.dataset.dropna()) == {"e"}
+    assert board.excess.notna().all()
+
+
 def test_an_instance_with_the_methods_of_one_family_compares_nothing():
     cells = [
         points(("mine", 9.0, 1.0), ("other", 8.0, 1.0)),

@@ -84,13 +84,7 @@ def test_latex_takes_no_cell_for_an_argument():
     assert escape_latex("* a\x01b") == "{}* a b"
 
 
-def test_a_hostile_table(tmp_path):
-    shown = pd.DataFrame({"a|b": ["x_1 & 50 %\n| <b>"], r"c\d": ["^"]})
-    table = Table("T\n# no", shown.to_dict("records"), notes=["n_1\n- more"], lead=["<i>"])
-    table.write(tmp_path / "t.x", shown)
-    lines = (tmp_path / "t.x.md").read_text().splitlines()
-    assert lines[0] == "# T # no" and "- &lt;i&gt;" in lines and "- n_1 - more" in lines
-    table = [line for line in lines if line.startswith("|")]
+def test_a_hostile_table():
+    table = Table("T", [{"a|b": "x_1 & 50 %\n| <b>", r"c\d": "^"}]).markdown()
     assert len(table) == 3
     assert r"a\|b" in table[0] and r"x_1 &amp; 50 % \| &lt;b&gt;" in table[2]
-    assert pd.read_csv(tmp_path / "t.x.csv").iloc[0, 0] == "x_1 & 50 %\n| <b>"

@@ -6,19 +6,23 @@ from fairclust.pipeline.papers import MatchSpec
 from fairclust.report.selection import at_level, choose, choose_best, reported_level
 
 BY_LAM = MatchSpec(fairness="fairness_error")
-BY_COST = MatchSpec(fairness="fairness_ratio", order="sse")
 
 
-def test_the_cheapest_that_is_fair_enough():
+def test_the_first_setting_that_is_fair_enough():
     grid = [(500, 1, 0.7, 480.0), (1800, 1, 0.81, 518.0), (1800, 9, 0.805, 515.0), (5000, 1, 0.9, 530.0)]
     cells = frame(
         cell("town", "own", 3, lam, 0, params={"rho": rho}, fairness_ratio=ratio, sse=sse, objective=rho)
         for rho, lam, ratio, sse in grid
     )
-    choice = choose(cells, 0.8, BY_COST)
-    assert (choice.spread("sse").mean, choice.setting) == (515.0, "λ = 9, rho = 1,800")
+    choice = at_level(cells, 0.8, MatchSpec(fairness="fairness_ratio"))
+    assert (choice.spread("sse").mean, choice.setting) == (518.0, "λ = 1, rho = 1,800")
     # The smallest lambda has three settings, of which the one with the lowest objective is chosen.
-    assert choose(cells, 0.6, MatchSpec(fairness="fairness_ratio")).spread("sse").mean == 480.0
+    assert at_level(cells, 0.6, MatchSpec(fairness="fairness_ratio")).spread("sse").mean == 480.0
+    assert choose(cells).spread("sse").mean == 480.0
+    assert (
+        at_level(cells, 0.8, MatchSpec(fairness="fairness_ratio", order="fairness_ratio")).setting
+        == "λ = 1, rho = 5,000"
+    )
     assert choose_best(cells, "fairness_ratio").spread("sse").mean == 530.0
     assert choose_best(cells, "sse").setting == "λ = 1, rho = 500"
 
@@ -57,4 +61,4 @@ def test_a_level_at_its_edge_is_reached():
     # In floating point .7 + .1 is slightly less than .8.
     for error, is_reached in ((0.8, True), (0.8001, False)):
         cells = frame(starts("own", [1.0], fairness_error=error))
-        assert choose(cells, 0.7 + 0.1, BY_LAM).reached == is_reached
+        assert at_level(cells, 0.7 + 0.1, BY_LAM).reached == is_reached

@@ -142,7 +142,7 @@ def test_at_matched_fairness_the_front_is_read_at_the_level(tmp_path):
     assert (row.kind, row.choice.setting) == ("matched fairness", "between λ = 2 and λ = 3")
     assert row.choice.cells.sse.to_list() == pytest.approx([100.5, 103.5])
     assert row.choice.spread("fairness_error").mean == pytest.approx(0.105)
-    assert (said(row), row.choice.n_ok) == ((AGREES, ON_FRONT), 2) and row.choice.cells.lam.isna().all()
+    assert (said(row), len(row.choice.cells)) == ((AGREES, ON_FRONT), 2) and row.choice.cells.lam.isna().all()
     # Neither the error nor another fairness metric is judged.
     assert [value.agrees for value in row.values] == ["", "yes", ""]
     assert "chose the setting" in row.values[0].note and "only the cost" in row.values[2].note

@@ -6,7 +6,7 @@ import pytest
 from problems import check, from_blobs
 
 from fairclust import NotSupported, fair_assignment
-from fairclust.metrics import balance, contingency, delta, fairness_ratio
+from fairclust.metrics import balance, contingency, delta, fairness_ratio, mean_deviation
 
 
 def people(n_samples=600, n_clusters=5, seed=0):
@@ -83,6 +83,9 @@ def test_budget():
         ({"size_max": -1}, "must not be negative"),
         ({"tolerance": {"age": 0.1}}, r"tolerance names \['age'\], but .* are \['race', 'sex'\]"),
         ({"mean_tolerance": {"age": 0.1}}, r"mean_tolerance names \['age'\]"),
+        ({"mean_tolerance": 0.1}, "mean_tolerance must map columns to numbers, found 0.1"),
+        ({"tolerance": {"sex": "a"}}, "tolerance must be a number, found 'a'"),
+        ({"max_cost": float("nan")}, "a cost of nan cannot be met"),
         ({"tolerance": {"sex": 0.1}, "crossed": True}, "there are no columns to name"),
         ({"min_balance": -0.1}, "race: .*between 0 and the data's own balance"),
         ({"max_gap": float("nan")}, "max_gap must be at least 0"),
@@ -100,6 +103,19 @@ def test_impossible_bounds_are_refused(asked, message):
     a, columns = people()
     with pytest.raises(ValueError, match=message):
         fair_assignment(a, columns, **asked)
+
+
+def test_a_column_of_equal_numbers_is_not_bounded():
+    # The computed standard deviation of these numbers is above 0.
+    a, ages = np.random.default_rng(0).random((90, 3)), np.full(90, 0.1)
+    found = fair_assignment(a, {"age": ages}, mean_tolerance={"age": 0.1}, sample_weight=a[:, 0])
+    assert found.slack == 0 and found.labels.tolist() == a.argmin(axis=1).tolist()
+    assert mean_deviation(found.labels, sensitive_features=ages) == 0
+
+
+def test_masked_distances_are_refused():
+    with pytest.raises(ValueError, match="distances has masked entries"):
+        fair_assignment(np.ma.array([[1.0, 2.0]], mask=[[1, 0]]), ["a"])
 
 
 def test_many_groups_are_fast_enough_to_test():

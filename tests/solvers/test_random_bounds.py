@@ -7,7 +7,7 @@ import pytest
 from problems import criterion_of, from_blobs, optimum
 
 from fairclust import fair_assignment
-from fairclust.sensitive import read_sensitive
+from fairclust.group_encoding import read_sensitive
 
 # Problem 10, with a budget, takes seconds.
 QUICK = sorted({*range(20)} - {10})

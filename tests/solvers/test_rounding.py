@@ -11,9 +11,9 @@ from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 
 from fairclust import PriceFairKMeans, fair_assignment
+from fairclust.group_encoding import read_sensitive
 from fairclust.methods.price.rounding import round_prices
 from fairclust.metrics import contingency
-from fairclust.sensitive import read_sensitive
 from fairclust.solvers.prices import solve, temperature_unit
 from twins import counts_of
 

@@ -2,8 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fairclust.group_encoding import cut_column, measure_column
-from fairclust.sensitive import read_sensitive
+from fairclust.group_encoding import cut_column, measure_column, read_sensitive
 
 SEX = np.array(["f", "m", "f", "m", "f"])
 RACE = np.array(["x", "x", "y", "y", "x"])
@@ -46,6 +45,8 @@ AGE = [1.5, 1, 2.5, 3, 4]
         (np.zeros((5, 0)), [], r"found shape \(5, 0\)"),
         ({"sex": SEX}, ["age"], r"mean_tolerance names \['age'\]"),
         ({"age": [np.nan, *AGE[1:]]}, ["age"], r"\['age'\] has a missing or infinite number in row 0"),
+        ({"age": np.ma.array(AGE, mask=np.eye(5)[1])}, ["age"], "infinite number in row 1"),
+        ({"sex": SEX}, ["sex"], r"\['sex'\] must hold numbers, because its mean is bounded"),
     ],
 )
 def test_bad_columns(given, means, message):
@@ -61,3 +62,10 @@ def test_rounding_a_measured_column_keeps_its_tail(tail):
     rounded = column.values[column.encode(numbers, len(numbers))]
     assert (rounded - numbers).std() < 0.02 * numbers.std()
     assert rounded.mean() == pytest.approx(numbers.mean(), rel=1e-3)
+
+
+def test_every_value_of_a_measured_column_has_rows():
+    # All numbers of some ranges are nearer to the means of other ranges.
+    numbers = np.random.default_rng(2).gamma(2, 10, 400)
+    column = measure_column("age", numbers)
+    assert len(np.unique(column.encode(numbers, 400))) == len(column.values)

@@ -12,9 +12,9 @@ import numba
 import numpy as np
 from dask import array as da
 from dask import config, delayed
-from distributed import Client, Future, LocalCluster, default_client
+from distributed import Client, Future, default_client
 
-from fairclust.chunks.engines import in_order
+from fairclust.chunks.passes import Engine, in_order
 from fairclust.chunks.sources import ArrayChunk, Chunk, ChunkError, as_float
 from fairclust.messages import count
 
@@ -33,7 +33,7 @@ _SETTINGS = {
 }
 
 
-class Cluster:
+class Cluster(Engine):
     """An engine that runs a pass as tasks on a Dask cluster.
 
     `client` is a client, an address, a ``.json`` scheduler file or a number of workers, by default the client that this
@@ -42,7 +42,8 @@ class Cluster:
     """
 
     def __init__(self, client: Client | str | int | None) -> None:
-        self._started: list[Any] = []
+        # The client that is opened here; if it has started workers, they end with it.
+        self._own: Client | None = None
         if client is None:
             try:
                 client = default_client()
@@ -50,15 +51,14 @@ class Cluster:
                 client = 2
         if isinstance(client, int):
             with config.set(_SETTINGS):
-                workers = LocalCluster(n_workers=client, threads_per_worker=1, dashboard_address=None)
-                client = Client(workers)
-            self._started = [client, workers]
+                client = Client(n_workers=client, threads_per_worker=1, dashboard_address=None)
+            self._own = client
         place = client
         try:
             if isinstance(client, str):
                 option = "scheduler_file" if client.endswith(".json") else "address"
                 client = Client(**{option: client})
-                self._started = [client]
+                self._own = client
             client.wait_for_workers(1, timeout=config.get("distributed.comm.timeouts.connect"))
         except (OSError, ValueError) as error:
             self.close()
@@ -71,7 +71,6 @@ class Cluster:
     def run(
         self, function: Callable[..., Any], chunks: Sequence[Chunk], *more: Iterable[Any]
     ) -> Iterator[Any]:
-        """See `fairclust.chunks.engines.Engine.run`."""
         n_threads = max(1, sum(self.client.nthreads().values()))
         # The rows of some chunks are sent with the task, or are in the memory of some worker. A task of several such
         # chunks would need several times the memory, or would move rows between workers.
@@ -86,9 +85,8 @@ class Cluster:
 
     def close(self) -> None:
         """Close the client and workers that were started here. A client that the caller passed stays open."""
-        for one in self._started:
-            one.close()
-        self._started = []
+        if self._own is not None:
+            self._own.close()
 
 
 def _has_rows(chunk: Chunk) -> bool:
@@ -136,9 +134,8 @@ def collection_chunks(
                 "groups as sensitive_features, and names of columns of numbers as features"
             )
         X, sensitive = X[list(names)].to_dask_array(), X[sensitive]
-    with warnings.catch_warnings():
-        # Dask warns that texts become objects.
-        warnings.simplefilter("ignore", UserWarning)
+    # Dask warns that texts become objects.
+    with warnings.catch_warnings(action="ignore", category=UserWarning):
         column = sensitive.to_dask_array() if hasattr(sensitive, "to_dask_array") else sensitive
     if X.ndim != 2 or not X.shape[1] or X.dtype.kind not in "fiubO" or not isinstance(column, da.Array):
         raise ChunkError(

@@ -1,14 +1,17 @@
-"""The functions that a pass calls for each chunk.
+"""A pass over all chunks: the engine that runs it, and the functions that it calls for each chunk.
 
-Each depends only on its arguments, a chunk and small tables, so it can run in any thread or process.
+Each function depends only on its arguments, a chunk and small tables, so it can run in any thread or process.
 """
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import repeat
 from typing import Any, NamedTuple
 
+import numba
 import numpy as np
 from numpy.typing import DTypeLike
 
@@ -19,12 +22,51 @@ from fairclust.kernels.listed import ListedPoints
 from fairclust.kernels.points import TiledPoints, TileRoom
 from fairclust.kernels.tiles import blocks
 
+# Number of chunks that wait for each thread, so that no thread is idle while results are added up.
+_AHEAD = 3
 AnyPoints = TiledPoints | ListedPoints
 # Number of rows packed at a time. Their distances to ten centres fit in the processor's cache.
 BLOCK_ROWS = 1 << 16
 # The lists of the blocks, by the identity of the chunk and the first row.
 Kept = dict[tuple[int, int], np.ndarray]
-_rooms = threading.local()
+
+
+def in_order(jobs: Iterable[Any], ahead: int) -> Iterator[Any]:
+    """Yield the results of jobs in the order of the jobs. At most `ahead` started jobs await their turn.
+
+    A job starts when it is taken from the iterable. If a job fails, or if the caller stops early, the jobs whose
+    results have not been yielded are cancelled.
+    """
+    waiting: deque[Any] = deque()
+    try:
+        for job in jobs:
+            waiting.append(job)
+            if len(waiting) > ahead:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        for job in waiting:
+            job.cancel()
+
+
+class Engine:
+    """Calls a function for every chunk in threads of this process, as many as `numba.get_num_threads` returns."""
+
+    def run(
+        self, function: Callable[..., Any], chunks: Sequence[Chunk], *more: Iterable[Any]
+    ) -> Iterator[Any]:
+        """As ``map(function, chunks, *more)``, whichever call ends first."""
+        n_threads = min(numba.get_num_threads(), len(chunks))
+        if n_threads <= 1:
+            yield from map(function, chunks, *more)
+            return
+        # Each chunk is computed by one thread, so its kernels must not start more threads.
+        with ThreadPoolExecutor(n_threads, "fairclust-chunks", numba.set_num_threads, (1,)) as pool:
+            yield from in_order(map(pool.submit, repeat(function), chunks, *more), _AHEAD * n_threads)
+
+    def close(self) -> None:
+        """End workers that were started for this engine. Threads end with every pass."""
 
 
 class Listing(NamedTuple):
@@ -126,9 +168,13 @@ def _blocks(chunk: Chunk, by: Map) -> Iterator[tuple[int, np.ndarray, AnyPoints]
     X, values = chunk.read()
     codes = group_codes(values, by.names, chunk)
     shape, lists = (len(by.names), len(by.centers)), by.lists
+    if lists is None:
+        most = min(BLOCK_ROWS, len(X))
+        held = np.empty((most, X.shape[1]), X.dtype)
+        room = TileRoom(most, shape[0], X.shape[1], shape[1], by.dtype)
     for block in blocks(len(X), BLOCK_ROWS):
         if lists is None:
-            rows, room = _room(by, X, block.stop - block.start)
+            rows = held[: block.stop - block.start]
             rows[:] = X[block]
             points: AnyPoints = TiledPoints.pack(
                 rows, codes[block], *shape, shift=by.shift, dtype=by.dtype, room=room
@@ -149,17 +195,8 @@ def _blocks(chunk: Chunk, by: Map) -> Iterator[tuple[int, np.ndarray, AnyPoints]
             lists.kept[place] = points.kept_lists()
 
 
-def _room(by: Map, X: np.ndarray, n_rows: int) -> tuple[np.ndarray, TileRoom]:
-    """Room for the rows of a block and for their tiles, which each thread allocates once and keeps."""
-    shape = len(by.names), X.shape[1], len(by.centers), np.dtype(by.dtype)
-    if getattr(_rooms, "shape", None) != (*shape, X.dtype):
-        _rooms.rows = np.empty((BLOCK_ROWS, X.shape[1]), X.dtype)
-        _rooms.room, _rooms.shape = TileRoom(BLOCK_ROWS, *shape), (*shape, X.dtype)
-    return _rooms.rows[:n_rows], _rooms.room
-
-
-def group_codes(values: Values, names: np.ndarray, chunk: Chunk) -> np.ndarray:
-    """Codes of the values: their positions in `names`, as uint16. ChunkError if a value is not among the names."""
+def group_codes(values: np.ndarray | Values, names: np.ndarray, chunk: Chunk) -> np.ndarray:
+    """Codes of the values: their positions in `names`. ChunkError if a value is not among the names."""
     values = factored(values)
     codes = positions(values, names)
     if codes.min(initial=0) < 0:
@@ -168,4 +205,4 @@ def group_codes(values: Values, names: np.ndarray, chunk: Chunk) -> np.ndarray:
             f"{chunk.place(row)}: the group {values.at(row)} was not there when the fit began: "
             "do not change the rows during a fit"
         )
-    return codes.astype(np.uint16)
+    return codes

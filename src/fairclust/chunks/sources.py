@@ -5,12 +5,13 @@ A chunk of a file does not hold its rows. It describes where they are, so that a
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tokenize import TokenError
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.lib.format import open_memmap
@@ -30,46 +31,44 @@ def on_one_line(error: Exception) -> str:
     return " ".join(str(error).split()).rstrip(".") or type(error).__name__
 
 
-class Chunk(Protocol):
+class Chunk(ABC):
     """A block of consecutive rows that is read into memory as a whole."""
 
-    @property
-    def n_rows(self) -> int: ...
+    name: str  # of the rows in messages, such as that of their file
+    first: int  # the number of rows before this chunk
+    n_rows: int
 
-    def read(self) -> tuple[np.ndarray, Values]:
+    @abstractmethod
+    def read(self) -> tuple[np.ndarray, np.ndarray | Values]:
         """Features, shape (n_rows, n_features), float32 or float64, and the sensitive column."""
 
     def place(self, row: int) -> str:
         """The name of a row of the chunk in messages."""
+        return f"{self.name}, row {self.first + row}"
 
     def feature(self, column: int) -> str:
         """The name of a feature in messages."""
+        return f"feature {column}"
 
 
 @dataclass(frozen=True)
-class ArrayChunk:
+class ArrayChunk(Chunk):
     """Rows of a matrix and of its sensitive column, each an array of these rows or the .npy file of all rows."""
 
     X: str | np.ndarray
     values: str | np.ndarray
-    first: int  # the number of rows before this chunk
+    first: int
     n_rows: int
-    name: str  # of the matrix in messages
+    name: str
 
-    def read(self) -> tuple[np.ndarray, Values]:
-        return as_float(self._rows_of(self.X)), Values(self._rows_of(self.values).reshape(-1))
+    def read(self) -> tuple[np.ndarray, np.ndarray]:
+        return as_float(self._rows_of(self.X)), self._rows_of(self.values).reshape(-1)
 
     def _rows_of(self, source: str | np.ndarray) -> np.ndarray:
         if isinstance(source, np.ndarray):
             return source
         # The file is mapped again for each chunk, because the pages of a lasting map count as memory of the process.
         return np.asarray(open_memmap(source, mode="r")[self.first : self.first + self.n_rows])
-
-    def place(self, row: int) -> str:
-        return f"{self.name}, row {self.first + row}"
-
-    def feature(self, column: int) -> str:
-        return f"feature {column}"
 
 
 def as_float(X: np.ndarray) -> np.ndarray:
@@ -128,10 +127,10 @@ def _opened(array: Any) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class ParquetChunk:
+class ParquetChunk(Chunk):
     """Row groups of a Parquet file. `first` is the number of rows of the file before this chunk."""
 
-    file: str
+    name: str
     groups: tuple[int, ...]
     features: tuple[str, ...]
     sensitive: str
@@ -144,7 +143,7 @@ class ParquetChunk:
         import pyarrow.parquet as pq
 
         try:
-            with pq.ParquetFile(self.file) as file:
+            with pq.ParquetFile(self.name) as file:
                 # Several chunks are read at the same time already, so further threads would slow them down.
                 table = file.read_row_groups(list(self.groups), list(columns), use_threads=False)
             return table.unify_dictionaries()
@@ -174,9 +173,6 @@ class ParquetChunk:
             values = values.dictionary_encode()
         names = np.asarray(values.dictionary.to_pylist())
         return as_float(np.column_stack(numbers)), Values(values.indices.to_numpy(), names)
-
-    def place(self, row: int) -> str:
-        return f"{self.file}, row {self.first + row}"
 
     def feature(self, column: int) -> str:
         return f"column {self.features[column]!r}"

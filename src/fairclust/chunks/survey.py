@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fairclust.chunks.engines import Engine
+from fairclust.chunks.passes import Engine
 from fairclust.chunks.sources import Chunk, ChunkError
 from fairclust.frame import needs_double
 from fairclust.group_encoding import encode_groups
@@ -23,8 +23,6 @@ _SMALL_NUMBER, _LARGE_NUMBER = 1e-15, 1e15
 _JUDGED_ROWS = 1 << 14
 # Columns of so many rows at a time are compared, which is much faster than one row at a time.
 _ROWS_AT_ONCE = 64
-# Codes of groups are uint16.
-_MOST_GROUPS = int(np.iinfo(np.uint16).max)
 # From every chunk, the sample has at least _LEAST_ROWS rows of each group, or all rows of the group in this chunk. If
 # _LEAST_SHARE times the size of the sample, divided by the number of chunks, is larger, it has at least that many.
 _LEAST_SHARE, _LEAST_ROWS = 1 / 2000, 8
@@ -73,10 +71,6 @@ def survey(chunks: Sequence[Chunk], engine: Engine, *, sample_rows: int | None, 
     if len({part.names.dtype.kind == "U" for part in parts}) > 1:
         raise ChunkError("the groups are text in some chunks and numbers in others: use one type in all")
     names = np.unique(np.concatenate([part.names for part in parts]))
-    if len(names) > _MOST_GROUPS:
-        raise ChunkError(
-            f"there are {len(names):,} groups, at most {_MOST_GROUPS:,} are supported: merge some"
-        )
     sizes = np.zeros(len(names), np.int64)
     codes = []
     for part in parts:
@@ -138,8 +132,6 @@ def _drawn(
     codes: np.ndarray, sizes: np.ndarray, share: float, least: int, rng: np.random.Generator
 ) -> np.ndarray:
     """Draw rows at random, then draw more from groups of which fewer than `least` were drawn."""
-    if share == 1:
-        return np.arange(len(codes))
     rows = rng.choice(len(codes), int(np.ceil(share * len(codes))), replace=False, shuffle=False)
     drawn = np.bincount(codes[rows], minlength=len(sizes))
     parts = [rows]

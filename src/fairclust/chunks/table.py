@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from fairclust.chunks.engines import Engine, Threads
+from fairclust.chunks.passes import Engine
 from fairclust.chunks.sources import (
     CHUNK_ROWS,
     Chunk,
@@ -22,7 +23,7 @@ from fairclust.outputs import check_outputs
 
 
 @dataclass(frozen=True)
-class ChunkTable:
+class ChunkTable(AbstractContextManager["ChunkTable"]):
     """Rows in chunks and the options of a fit on them, as returned by `open_chunks`; a context manager."""
 
     chunks: list[Chunk]
@@ -35,9 +36,6 @@ class ChunkTable:
     def close(self) -> None:
         """End the workers that `open_chunks` started, and close a client that it opened."""
         self.engine.close()
-
-    def __enter__(self) -> ChunkTable:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
@@ -94,7 +92,7 @@ def open_chunks(
     """
     if chunk_rows < 1 or (sample_rows is not None and sample_rows < 1):
         raise ChunkError(f"chunk_rows={chunk_rows} and sample_rows={sample_rows} must be at least 1")
-    engine: Engine = Threads()
+    engine = Engine()
     if client is not None or _is_collection(X):
         # Imported only here, because Dask is not needed without a cluster.
         from fairclust.chunks.cluster import Cluster, collection_chunks

@@ -14,11 +14,10 @@ import pandas as pd
 import scipy.sparse as sp
 
 from fairclust.chunks import ChunkTable
-from fairclust.chunks.engines import Engine, Threads
-from fairclust.chunks.passes import group_codes, total_of
+from fairclust.chunks.passes import Engine, group_codes, total_of
 from fairclust.chunks.sources import Chunk, slices_of
 from fairclust.cli.options import Fit
-from fairclust.cli.rows import Rows, decided, plain_kmeans
+from fairclust.cli.rows import Rows, decided
 from fairclust.messages import UserError
 from fairclust.tables import left_out_rows, table_files
 from fairclust.tables.chunked import prepare_chunks
@@ -30,9 +29,6 @@ class RowsInChunks(Rows):
 
     X: ChunkTable
     over: str = " over all files"
-
-    def plain(self, model: Any) -> Any:
-        return plain_kmeans(model).fit(self.X).labels_
 
     def counts_and_costs(self, labels: Any, model: Any) -> tuple[np.ndarray, np.ndarray]:
         names, chunks = np.array(list(self.combinations.index)), self.X.chunks
@@ -72,7 +68,7 @@ def read_in_chunks(args: Fit, cls: type, stack: ExitStack) -> RowsInChunks:
     log.addHandler(handler)
     stack.callback(log.removeHandler, handler)
     log.setLevel(logging.INFO)
-    engine: Engine = Threads()
+    engine = Engine()
     if where := args.scheduler or args.workers:
         # Imported only here, because Dask is not needed without a cluster.
         from fairclust.chunks.cluster import Cluster

@@ -17,8 +17,7 @@ from rich.table import Table
 from fairclust.chunks import ChunkError
 from fairclust.chunks.sources import read_metadata
 from fairclust.cli.chunked_rows import read_in_chunks
-from fairclust.cli.fitting import fit, parameters
-from fairclust.cli.methods import find_method
+from fairclust.cli.methods import find_method, fit, parameters
 from fairclust.cli.options import Fit
 from fairclust.cli.progress import progress
 from fairclust.cli.results import report

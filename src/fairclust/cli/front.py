@@ -11,8 +11,7 @@ import pandas as pd
 from rich.table import Table
 
 from fairclust import methods
-from fairclust.cli.fitting import PLAIN, fit_starts, parameters
-from fairclust.cli.methods import find_method
+from fairclust.cli.methods import PLAIN, find_method, fit_starts, parameters
 from fairclust.cli.options import Front
 from fairclust.cli.page import front_page
 from fairclust.cli.progress import progress

@@ -18,9 +18,7 @@ def progress(what: str, total: int | None = None) -> Iterator[Callable[[], None]
 
     Yields a function to be called after each part.
     """
-    if not sys.stderr.isatty():
-        yield lambda: None
-        return
     columns = (*Progress.get_default_columns(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    console, disable = Console(stderr=True), not sys.stderr.isatty()
+    with Progress(*columns, console=console, transient=True, disable=disable) as bar:
         yield partial(bar.advance, bar.add_task(escape(what), total=total))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,9 +39,17 @@ class Rows(ABC):
     weights: np.ndarray | None = None  # (n_rows,), of mean 1; None if all rows count alike
     over: str = ""  # how far the count of the rows reaches
 
-    @abstractmethod
     def plain(self, model: Any) -> Any:
-        """Labels of k-means, to compare a model with."""
+        """Labels of k-means with the starts and the search of a model, without which fairness would look too cheap."""
+        params = {"n_init": getattr(model, "n_init", 1), "search": getattr(model, "search", False)}
+        seed = model.get_params().get("random_state", 0)
+        # A fit in chunks prints a line for each pass.
+        shown = nullcontext() if self.over else progress("fitting k-means, to compare with")
+        with warnings.catch_warnings(action="ignore"), shown:
+            if self.weights is not None:
+                weighted = KMeans(model.n_clusters, n_init=params["n_init"], random_state=seed)
+                return weighted.fit(self.X, sample_weight=self.weights).labels_
+            return methods.KMeans(model.n_clusters, random_state=seed, **params).fit(self.X).labels_
 
     @abstractmethod
     def counts_and_costs(self, labels: Any, model: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -81,15 +90,6 @@ class RowsInMemory(Rows):
         several = len(self.by_name.columns) > 1 and getattr(cls, "takes_columns", False) and not crossed
         return self.preparation.for_method(self.frame, self.by_name, by_column=bool(means) or several)
 
-    def plain(self, model: Any) -> np.ndarray:
-        plain = plain_kmeans(model)
-        with warnings.catch_warnings(), progress("fitting k-means, to compare with"):
-            warnings.simplefilter("ignore")
-            if self.weights is not None:
-                weighted = KMeans(plain.n_clusters, n_init=plain.n_init, random_state=plain.random_state)
-                return weighted.fit(self.X, sample_weight=self.weights).labels_
-            return plain.fit(self.X, sensitive_features=self.crossed).labels_
-
     def counts_and_costs(self, labels: np.ndarray, model: Any) -> tuple[np.ndarray, np.ndarray]:
         X, shape = self.X, (len(self.combinations), model.n_clusters)
         weights = np.ones(len(labels)) if self.weights is None else self.weights
@@ -106,13 +106,6 @@ class RowsInMemory(Rows):
     def profiles(self, labels: Any) -> list[dict[str, Any]]:
         """The columns that set the clusters apart, see `fairclust.profiles`, as they were read for the fit."""
         return profiles_of(self.frame, np.asarray(labels), self.columns, self.X).to_dict("records")
-
-
-def plain_kmeans(model: Any) -> Any:
-    """k-means with the starts and the search of a fair fit. With less of them, fairness would look too cheap."""
-    params = {"n_init": getattr(model, "n_init", 1), "search": getattr(model, "search", False)}
-    seed = model.get_params().get("random_state", 0)
-    return methods.KMeans(model.n_clusters, random_state=seed, **params)
 
 
 def read_rows(args: Raw, means: Collection[str] = ()) -> RowsInMemory:

@@ -41,7 +41,7 @@ def run(args: Score) -> list[str | Table]:
         # The folder with the downloads of a run serves as another mirror; hashes are checked as for every mirror.
         raw = Path(config.results) / "data" / "raw" / name
         places: list[str | Path] = [*config.mirror, raw]
-        paths[name] = fetch_source(name, spec, get_data_home(), places)
+        paths[name] = Path(spec.path) if spec.path else fetch_source(name, spec, get_data_home(), places)
     data = prepare_dataset(dataset, config.datasets[dataset], paths, sources)
     n_clusters = config.datasets[dataset].n_clusters if args.n_clusters is None else args.n_clusters
     labels = read_labels(args.labels, np.arange(1, len(data.groups) + 1), n_clusters)

@@ -72,7 +72,7 @@ class _Limited(io.BufferedWriter):
 
 def local_paths(name: str, spec: SourceSpec, raw_dir: str | Path) -> tuple[Path, Path]:
     """The file that a source publishes, and the one to read, which is another if it is the member of an archive."""
-    stored = Path(raw_dir, spec.file) if spec.file is not None else Path(str(spec.path))
+    stored = Path(raw_dir, str(spec.file))
     if spec.member is None:
         return stored, stored
     # The member's own path is untrusted, so it only becomes part of a flat file name.
@@ -83,7 +83,7 @@ def local_paths(name: str, spec: SourceSpec, raw_dir: str | Path) -> tuple[Path,
 def fetch_source(
     name: str, spec: SourceSpec, raw_dir: str | Path, mirrors: Sequence[str | Path] = ()
 ) -> Path:
-    """Make the file of a source present and verified below `raw_dir`, and return its path.
+    """Make the `file` of a source present and verified below `raw_dir`, and return its path.
 
     The `mirrors`, folders or base URLs, are tried before the addresses of the source. A file that is present already is
     used if its hash is right, or if the source states no hash. `REQUESTS_CA_BUNDLE` can name the certificates of a
@@ -106,29 +106,22 @@ def fetch_source(
         "check the network, or put the file into a mirror folder and name that folder in the settings. If the sha256 "
         "differs because upstream has published a new version, check it and put its sha256 into the catalogue."
     )
-    if spec.path is not None:
-        fix = "check the path, which is relative to the working folder, and the sha256."
-    raise SourceUnavailable(
-        f"source '{name}': '{spec.file or spec.path}' could not be fetched. Tried:{tried}\nFix: {fix}"
-    )
+    raise SourceUnavailable(f"source '{name}': '{spec.file}' could not be fetched. Tried:{tried}\nFix: {fix}")
 
 
 def _places(spec: SourceSpec, stored: Path, mirrors: Sequence[str | Path]) -> Iterator[str | Path]:
-    if spec.file is None or stored.is_file():
-        # The user's own file, an archive of an earlier download, or a file whose hash was just found wrong.
+    if stored.is_file():
+        # An archive of an earlier download, or a file whose hash was just found wrong.
         yield stored
-    if spec.file is not None:
-        for mirror in mirrors:
-            is_url = re.match(r"https?://", str(mirror))
-            yield f"{str(mirror).rstrip('/')}/{spec.file}" if is_url else Path(mirror, spec.file)
-        yield from spec.urls
+    for mirror in mirrors:
+        is_url = re.match(r"https?://", str(mirror))
+        yield f"{str(mirror).rstrip('/')}/{spec.file}" if is_url else Path(mirror, str(spec.file))
+    yield from spec.urls
 
 
 def _obtain(place: str | Path, spec: SourceSpec, stored: Path, target: Path) -> None:
     """Put the verified file of one place at `target`, or raise `_PlaceFailed`."""
     if place == stored:
-        if not stored.is_file():
-            raise _PlaceFailed("no such file")
         _accept(stored, spec, target)
         return
     with _temporary(stored) as temp:
@@ -148,7 +141,7 @@ def _obtain(place: str | Path, spec: SourceSpec, stored: Path, target: Path) -> 
 def _accept(file: Path, spec: SourceSpec, target: Path) -> None:
     """Check the hashes of a file, and put its member at `target`."""
     if spec.member is None:
-        _compare(file, spec.file or file.name, spec.content_sha256)
+        _compare(file, str(spec.file), spec.content_sha256)
         return
     if spec.content_sha256 is None and spec.sha256 != "unknown":
         _compare(file, str(spec.file), spec.sha256)

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import scipy.sparse as sp
 
 from fairclust.datasets.errors import DatasetError
-from fairclust.datasets.generate import Generated
 from fairclust.datasets.read import Table, code_groups, groups_table
 from fairclust.datasets.spec import DatasetSpec
+from fairclust.datasets.store import PreparedDataset
 from fairclust.messages import count
 
 
-def read_graph(spec: DatasetSpec, files: list[Path]) -> Generated:
+def read_graph(spec: DatasetSpec, files: list[Path]) -> PreparedDataset:
     """Read the edges and then the nodes with their groups.
 
     A node that is listed twice, and an edge to a node that is not listed, is a DatasetError.
@@ -68,10 +69,10 @@ def read_graph(spec: DatasetSpec, files: list[Path]) -> Generated:
     codes = (np.cumsum(large) - 1)[groups[large[groups]]].astype(np.int32)
     kept_names = tuple(group for group in group_names if group not in small)
     card = {"rows_read": len(nodes), "dropped": dropped + card["dropped"]}
-    return Generated(np.empty((n_nodes, 0)), codes, (), kept_names, W, card=card)
+    return PreparedDataset(np.empty((n_nodes, 0)), codes, (), kept_names, card, W)
 
 
-def largest_piece(made: Generated) -> Generated:
+def largest_piece(made: PreparedDataset) -> PreparedDataset:
     """Restrict a graph to its largest connected component, and say on the card what was left out."""
     W = made.W
     assert W is not None
@@ -82,6 +83,6 @@ def largest_piece(made: Generated) -> Generated:
         dropped.append({"column": "piece", "value": "not the largest", "rows": int((~inside).sum())})
         truth = None if made.truth is None else made.truth[inside]
         W = W[inside][:, inside]
-        made = made._replace(X=made.X[inside], groups=made.groups[inside], W=W, truth=truth)
+        made = replace(made, X=made.X[inside], groups=made.groups[inside], W=W, truth=truth)
     graph = {"n_edges": int(W.nnz // 2), "n_pieces": int(n_pieces)}
-    return made._replace(card={**made.card, "dropped": dropped, "graph": graph})
+    return replace(made, card={**made.card, "dropped": dropped, "graph": graph})

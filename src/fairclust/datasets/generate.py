@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
 from fairclust.datasets.errors import DatasetError
+from fairclust.datasets.store import PreparedDataset
 
 
 class Generated(NamedTuple):
@@ -29,15 +29,6 @@ class Generated(NamedTuple):
         For a graph: symmetric affinity of its nodes.
     truth : ndarray of int, shape (N,), optional
         True clusters, codes from 0.
-    categories : sequence of sequence of str
-        The categories behind the codes, for each of the last columns of X, which hold codes and are not scaled.
-    columns : mapping of str to (ndarray of int32, shape (N,), tuple of str), optional
-        If there are several sensitive columns: for each of them, by name, the code of each row's value and the values
-        by code. `groups` are then the combinations of values. Ignored if a generator returns it.
-    numbers : mapping of str to ndarray of float64, shape (N,), optional
-        The sensitive columns that were cut into ranges, before the cut. Ignored if a generator returns it.
-    card : mapping, optional
-        Entries of the data card, such as what was left out. Ignored if a generator returns it.
 
     Examples
     --------
@@ -53,19 +44,15 @@ class Generated(NamedTuple):
     group_names: tuple[str, ...]
     W: sp.csr_array | None = None
     truth: np.ndarray | None = None
-    categories: tuple[tuple[str, ...], ...] = ()
-    columns: Mapping[str, tuple[np.ndarray, tuple[str, ...]]] = MappingProxyType({})
-    numbers: Mapping[str, np.ndarray] = MappingProxyType({})
-    card: Mapping[str, Any] = MappingProxyType({})
 
 
-def run_generator(dotted: str, params: Mapping[str, Any]) -> Generated:
-    """Import ``package.module:function`` or ``package.module.function`` and call it with the parameters.
+def run_generator(dotted: str, params: Mapping[str, Any]) -> PreparedDataset:
+    """Import ``package.module.function`` and call it with the parameters; the data that it returns are not scaled yet.
 
     It is a DatasetError if there is none, if it does not take these parameters, or if it returns something else than a
     finite matrix with a valid group code for each row.
     """
-    module, _, function = dotted.replace(":", ".").rpartition(".")
+    module, _, function = dotted.rpartition(".")
     try:
         generator = getattr(importlib.import_module(module), function)
     except (ImportError, AttributeError) as error:
@@ -74,7 +61,7 @@ def run_generator(dotted: str, params: Mapping[str, Any]) -> Generated:
             "folder is on PYTHONPATH"
         ) from error
     try:
-        X, groups, feature_names, group_names, W, truth, categories = Generated(*generator(**params))[:7]
+        X, groups, feature_names, group_names, W, truth = Generated(*generator(**params))
     except (TypeError, ValueError) as error:
         raise DatasetError(
             f"the generator '{dotted}' failed with params {dict(params)}; expected (X, groups, feature_names, "
@@ -103,4 +90,4 @@ def run_generator(dotted: str, params: Mapping[str, Any]) -> Generated:
         )
     card = {"generator": dotted, "params": dict(params), "rows_read": len(X), "dropped": []}
     names = tuple(feature_names), tuple(group_names)
-    return Generated(X, groups.astype(np.int32), *names, W, truth, categories, card=card)
+    return PreparedDataset(X, groups.astype(np.int32), *names, card, W, truth)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 
 from fairclust.datasets.edges import largest_piece, read_graph
 from fairclust.datasets.errors import DatasetError
-from fairclust.datasets.generate import Generated, run_generator
+from fairclust.datasets.generate import run_generator
 from fairclust.datasets.read import read_rows
 from fairclust.datasets.spec import MEANING, DatasetSpec, ScaleStep, SourceSpec
 from fairclust.datasets.store import PreparedDataset
@@ -78,12 +79,6 @@ def _prepare(
             f"{', '.join(f'{group}: {size}' for group, size in counted.items())}. Fix: correct the values in "
             "'sensitive.groups', or check 'drop_rows'"
         )
-    coded = made.feature_names[len(made.feature_names) - len(made.categories) :]
-    values_of = {
-        "categories": dict(zip(coded, map(list, made.categories), strict=True)),
-        "sensitive": {column: list(values) for column, (_, values) in made.columns.items()},
-        "numbers": list(made.numbers),
-    }
     card = {
         "status": "ok",
         "name": name,
@@ -91,7 +86,6 @@ def _prepare(
         "shown": spec.shown,
         "rows": rows,
         "columns": list(made.feature_names),
-        **{key: values for key, values in values_of.items() if values},
         "groups": [
             {"name": group, "size": int(size), "share": float(size) / rows}
             for group, size in zip(made.group_names, sizes, strict=True)
@@ -101,8 +95,7 @@ def _prepare(
         "scaling": _scale(made, spec.scale),
         **origin,
     }
-    columns = {column: codes for column, (codes, _) in made.columns.items()}
-    data = PreparedDataset(*made[:4], card, made.W, made.truth, columns, made.numbers)
+    data = replace(made, card=card)
     card["data_hash"] = data.content_hash()
     return data
 
@@ -114,17 +107,16 @@ def _files(
     files: list[Path] = []
     cards: list[dict[str, Any]] = []
     for name, source in sources.items():
-        path = Path(paths[name])
+        path, fix = Path(paths[name]), f"fetch the source '{name}' again"
+        if source.path is not None:
+            fix = "check its 'path', which is relative to the working folder, and its 'sha256'"
         if not path.is_file():
-            fix = "correct its path, which is relative to the working folder"
-            fix = f"fetch the source '{name}'" if source.path is None else fix
-            raise DatasetError(f"file '{path}': no such file. Fix: {fix}")
+            raise DatasetError(f"source '{name}', file '{path}': no such file. Fix: {fix}")
         files.append(path)
         found, expected = content_digest(path), source.content_sha256
         if expected not in (None, found):
             raise DatasetError(
-                f"source '{name}': sha256 of '{path.name}' is {found}, expected {expected}. "
-                "Fix: fetch the source again"
+                f"source '{name}': sha256 of '{path.name}' is {found}, expected {expected}. Fix: {fix}"
             )
         check = "not verified" if expected is None else "verified"
         card: dict[str, Any] = {"name": name, "sha256": found, "check": check}
@@ -134,9 +126,9 @@ def _files(
     return files, cards
 
 
-def _scale(raw: Generated, steps: tuple[ScaleStep, ...]) -> list[dict[str, Any]]:
+def _scale(raw: PreparedDataset, steps: tuple[ScaleStep, ...]) -> list[dict[str, Any]]:
     """Scale the features in place, without the codes of categories, and describe each step for the card."""
-    X = raw.X[:, : raw.X.shape[1] - len(raw.categories)]
+    X = raw.X[:, : raw.X.shape[1] - len(raw.card.get("categories", ()))]
     if not X.shape[1]:
         return []
     largest = np.maximum(X.max(axis=0), -X.min(axis=0))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,8 @@ import numpy as np
 import pandas as pd
 
 from fairclust.datasets.errors import DatasetError
-from fairclust.datasets.generate import Generated
 from fairclust.datasets.spec import ColumnRef, DatasetSpec, ReaderSpec, SensitiveSpec
+from fairclust.datasets.store import PreparedDataset
 from fairclust.group_encoding import combination_names, cross_codes, cut_column, natural
 from fairclust.messages import count, nearest
 from fairclust.tables.columns import as_text, find_reading
@@ -24,8 +25,8 @@ from fairclust.tables.reading import Format, TableError, open_table
 log = logging.getLogger(__name__)
 
 
-def read_rows(spec: DatasetSpec, files: list[Path]) -> Generated:
-    """The rows of a table.
+def read_rows(spec: DatasetSpec, files: list[Path]) -> PreparedDataset:
+    """The rows of a table, which are not scaled yet.
 
     DatasetError or TableError if a column is missing, a cell of a feature is no number, or a group is unknown.
     """
@@ -50,22 +51,25 @@ def read_rows(spec: DatasetSpec, files: list[Path]) -> Generated:
     codes, values_of = zip(*columns.values(), strict=True)
     groups, group_names = codes[0], values_of[0]
     if len(columns) > 1:
-        groups, combinations = cross_codes(codes, [len(of) for of in values_of])
+        groups, combinations = cross_codes(codes)
         group_names = tuple(combination_names(combinations, values_of))
-    words, n_ordered = [tuple(frame[i].cat.categories) for i in coded], len(spec.ordered)
-    if n_ordered:
-        card["ordered"] = {table.names[i]: [*of] for i, of in zip(coded[:n_ordered], words, strict=False)}
     X = np.column_stack([frame[features].to_numpy(float), *(frame[i].cat.codes for i in coded)])
-    return Generated(
+    words, n_ordered = {table.names[i]: [*frame[i].cat.categories] for i in coded}, len(spec.ordered)
+    values = {
+        "ordered": dict(islice(words.items(), n_ordered)),
+        "categories": dict(islice(words.items(), n_ordered, None)),
+        "sensitive": dict(zip(columns, map(list, values_of), strict=True)) if len(columns) > 1 else {},
+        "numbers": list(measured),
+    }
+    return PreparedDataset(
         np.ascontiguousarray(X),
         groups,
         tuple(table.names[i] for i in (*features, *coded)),
         group_names,
+        card | {key: of for key, of in values.items() if of},
         truth=None if spec.truth is None else frame[asked[spec.truth]].cat.codes.to_numpy(np.int32),
-        categories=tuple(words[n_ordered:]),
-        columns=columns if len(columns) > 1 else {},
+        columns=dict(zip(columns, codes, strict=True)) if len(columns) > 1 else {},
         numbers=measured,
-        card=card,
     )
 
 

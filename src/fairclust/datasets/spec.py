@@ -22,8 +22,6 @@ from pydantic import (
 
 from fairclust.messages import nearest
 
-GIB = 1 << 30
-
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")]
 Sha256 = Annotated[str, Field(pattern=r"^(unknown|[0-9a-f]{64})$")]
 ColumnRef = StrictStr | Annotated[StrictInt, Field(ge=0)]
@@ -87,7 +85,7 @@ class SourceSpec(Spec):
     """Licence of the data, or 'not stated'."""
     homepage: str | None = None
     """Page that describes the data."""
-    max_bytes: Annotated[int, Field(gt=0)] = 2 * GIB
+    max_bytes: Annotated[int, Field(gt=0)] = 2 * 2**30
     """Largest size in bytes of the download, and of the member."""
     note: str | None = None
     """Anything that a reader should know."""
@@ -167,8 +165,6 @@ class ReaderSpec(Spec):
     def _names_need_no_header(self) -> ReaderSpec:
         if self.names and self.header:
             raise ValueError("'names' is for a file without header; set 'header: false'")
-        if len(set(self.names)) < len(self.names):
-            raise ValueError("'names' holds a name twice")
         return self
 
 
@@ -267,8 +263,8 @@ class DatasetSpec(Spec):
     """Name for tables and figures."""
     source: Name | SourceSpec | None = None
     """The table: a name in the catalogue of sources, or a source written out."""
-    generator: Annotated[str, Field(pattern=r"^[A-Za-z_]\w*([.:][A-Za-z_]\w*)+$")] | None = None
-    """Instead of a source: 'package.module.function' or 'package.module:function'."""
+    generator: Annotated[str, Field(pattern=r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)+$")] | None = None
+    """Instead of a source: 'package.module.function'."""
     params: dict[str, Any] = Field(default_factory=dict)
     """Keyword arguments of the generator."""
     reader: ReaderSpec = ReaderSpec()
@@ -342,8 +338,6 @@ class DatasetSpec(Spec):
                 raise ValueError(f"a graph has no {', '.join(sorted(foreign))}")
             if len(columns) != 1 or columns[0].source is None:
                 raise ValueError("a graph needs 'sensitive.source', the file with the groups of its nodes")
-        if len(set(self.scale)) < len(self.scale):
-            raise ValueError("'scale' holds a step twice")
         return self
 
 

@@ -7,17 +7,22 @@ the time and memory that a table of all distances takes.
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any
 
 import numpy as np
 from numba import njit
 from numpy.typing import DTypeLike
-from threadpoolctl import ThreadpoolController
 
 from fairclust.kernels.assignment import Potentials, cluster_moments
 from fairclust.kernels.fast import FAST, exp, where_less
-from fairclust.kernels.tiles import TILE, TileLayout, make_layout, run_over_tiles, sum_by_group
+from fairclust.kernels.tiles import (
+    TILE,
+    TileLayout,
+    make_layout,
+    one_thread,
+    run_over_tiles,
+    sum_by_group,
+)
 
 # The number of clusters in a list.
 _LISTED = 24
@@ -28,8 +33,6 @@ _CHUNK = 64
 _ROOM, _TINY = np.float32(1e-6), np.finfo(np.float32).tiny
 # Bytes of the products of points and centres that are computed at once. They stay in the cache of a core.
 _BLOCK_BYTES = 1 << 19
-# Too many digits of the products cancel if the squares of the points sum to more than so many times the cost.
-_MOST_SQUARES = 100.0
 # Products of smaller shares do not change the curvature noticeably.
 _SMALL = 1e-4
 # Lists are good enough if at most this part of the points had not listed their cheapest cluster.
@@ -185,12 +188,6 @@ def _argmin_listed(lo, hi, values, clusters, prices, layout, labels, mass, cost)
         cost[t] = paid
 
 
-@cache
-def _libraries() -> ThreadpoolController:
-    """The libraries with threads of their own. Finding them takes as long as the distances of a few thousand points."""
-    return ThreadpoolController()
-
-
 def many_short(n_short: int, n_samples: int) -> bool:
     """Whether the lists of too many points were without their cheapest cluster."""
     return n_short > _FEW_SHORT * n_samples
@@ -202,15 +199,6 @@ def _least_of_each(cost: np.ndarray, cluster: np.ndarray, most: int, out: np.nda
     ends = np.searchsorted(cluster[order], np.arange(len(out) + 1))
     enough = np.diff(ends) >= most
     out[enough] = cost[order][ends[:-1][enough] + most - 1]
-
-
-def _shifted(X: np.ndarray, layout: TileLayout, shift: np.ndarray, dtype: DTypeLike) -> np.ndarray:
-    """The rows minus `shift` in the order of the layout. They are computed in double precision, tile by tile."""
-    rows = np.empty(X.shape, dtype)
-    for start, count in zip(layout.start, layout.count, strict=True):
-        tile = slice(start, start + count)
-        rows[tile] = X[layout.order[tile]] - shift
-    return rows
 
 
 class ListedPoints(Potentials):
@@ -235,7 +223,6 @@ class ListedPoints(Potentials):
     ) -> None:
         self.X, self.layout, self.n_groups, self._n_clusters = X, layout, n_groups, n_clusters
         self.shift, self._rows = shift, rows
-        self._squares = float(np.einsum("pf,pf->", rows, rows, dtype=np.float64))
         self._clusters = np.zeros((len(rows), min(n_listed, n_clusters)), np.int32)
         self.a = np.empty(self._clusters.shape, rows.dtype)
         self.row_min = np.empty(len(rows), rows.dtype)
@@ -267,7 +254,10 @@ class ListedPoints(Potentials):
         """Sort rows by group and copy them. The default shift is the mean of the rows."""
         layout = make_layout(codes, n_groups)
         shift = X.mean(axis=0, dtype=np.float64) if shift is None else shift
-        rows = _shifted(X, layout, shift, dtype)
+        rows = np.empty(X.shape, dtype)
+        for start, count in zip(layout.start, layout.count, strict=True):
+            # The difference is in double precision.
+            rows[start : start + count] = X[layout.order[start : start + count]] - shift
         return cls(X, layout, n_groups, n_clusters, rows, shift, _LISTED)
 
     def with_clusters(self, n_clusters: int, n_listed: int = _LISTED) -> ListedPoints:
@@ -285,7 +275,6 @@ class ListedPoints(Potentials):
 
     def measure(self, centers: np.ndarray) -> None:
         """Take these centres, shape (n_clusters, n_features). Distances to them are computed when they are needed."""
-        self._exact = centers
         self._centers = np.ascontiguousarray(centers - self.shift, self._rows.dtype)
         self._measured, self._priced = False, None
 
@@ -323,7 +312,7 @@ class ListedPoints(Potentials):
         shifted[:, :K] = (squares + prices - prices.min(axis=1, keepdims=True)) / 2
         short = np.zeros(layout.n_tiles, np.int64)
         given, out = (self._rows, turned, shifted, K), (self._known, self._clusters, self.a, short)
-        with _libraries().limit(limits=1, user_api="blas"):
+        with one_thread():
             run_over_tiles(_cheapest, layout.n_tiles, self.n_samples * K, *given, layout, *out)
         self._known, self.listed_prices, self.n_short = True, prices, int(short.sum())
         self._listed_for = self._centers
@@ -331,14 +320,6 @@ class ListedPoints(Potentials):
         width = float(np.median(self.a[:, -1] - self.a[:, 0]))
         self.reach = width if width > 0 and self._clusters.shape[1] < K else np.inf
         self._square()
-        if dtype == np.float32 and self._squares > _MOST_SQUARES * self._row_min_sum:
-            # Too many digits cancel in the products, so they are computed again in double precision.
-            self._rows = _shifted(self.X, layout, self.shift, np.float64)
-            self.a, self.row_min = self.a.astype(np.float64), self.row_min.astype(np.float64)
-            self._centers = self._exact - self.shift
-            n_short = self.n_short
-            self._list(prices)
-            self.n_short = n_short
 
     def outgrown(self, prices: np.ndarray) -> bool:
         """See `fairclust.solvers.points.Lists`."""

@@ -38,7 +38,8 @@ def curvature(mass, moments, temperature=1.0, damping=0.0, shorten=0.0):  # type
 def equal_shares_system(inverse, mass, shares):  # type: ignore[no-untyped-def]
     """The steps of the groups on their own, and the matrix and the right side of the system that joins them.
 
-    A gradient proportional to the shares changes no step. Without that part there is less rounding error.
+    Only the upper triangles of `inverse` are read, and then mirrored. A gradient proportional to the shares changes no
+    step. Without that part there is less rounding error.
     """
     n_groups, n_clusters = mass.shape
     steps = np.zeros(mass.shape)
@@ -46,6 +47,8 @@ def equal_shares_system(inverse, mass, shares):  # type: ignore[no-untyped-def]
     for j in range(n_groups):
         for k in range(n_clusters):
             sizes[k] += mass[j, k]
+            for m in range(k):
+                inverse[j, k, m] = inverse[j, m, k]
     for j in range(n_groups):
         square = shares[j] ** 2
         for k in range(n_clusters):
@@ -56,6 +59,27 @@ def equal_shares_system(inverse, mass, shares):  # type: ignore[no-untyped-def]
             steps[j, k] = total
             right[k] += shares[j] * total
     return steps, matrix, right
+
+
+@njit(cache=True, nogil=True, fastmath=FAST)
+def equal_shares_step(y, steps, inverse, shares, joint):  # type: ignore[no-untyped-def]
+    """The multipliers after the steps of the groups, from which the solution `joint` of their system takes a part.
+
+    The last group has no multipliers, so its step is subtracted from those of the others.
+    """
+    n_groups, n_clusters = steps.shape
+    new = y.copy()
+    for j in range(n_groups):
+        for k in range(n_clusters):
+            total = steps[j, k]
+            for m in range(n_clusters):
+                total -= shares[j] * inverse[j, k, m] * joint[m]
+            if j < n_groups - 1:
+                new[j, k] += total
+            else:
+                for i in range(j):
+                    new[i, k] -= total
+    return new
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)

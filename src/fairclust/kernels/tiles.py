@@ -8,15 +8,17 @@ points at once. The last tile of a group is padded, and `count` is its number of
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from functools import lru_cache
+from contextlib import contextmanager
+from functools import cache, lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
 import numba
 import numpy as np
 from numpy.typing import DTypeLike
+from threadpoolctl import ThreadpoolController
 
 TILE = 512
 # Loops run over whole vectors, so the number of points in a tile is rounded up to a multiple of this.
@@ -91,6 +93,22 @@ def zero_tiles(n_tiles: int, n_rows: int, dtype: DTypeLike) -> np.ndarray:
     room = np.zeros(size + _ALIGNED, np.uint8)
     begin = -room.ctypes.data % _ALIGNED
     return room[begin : begin + size].view(dtype).reshape(n_tiles, n_rows, TILE)
+
+
+@cache
+def _libraries() -> ThreadpoolController:
+    """The libraries with threads of their own. Finding them takes as long as the distances of a few thousand points."""
+    return ThreadpoolController()
+
+
+@contextmanager
+def one_thread(of: str | None = "blas") -> Iterator[None]:
+    """Run BLAS, or with None also OpenMP, in one thread.
+
+    On a busy machine, several threads mostly wait for each other if matrices are small. Last digits depend on them.
+    """
+    with _libraries().limit(limits=1, user_api=of):
+        yield
 
 
 @lru_cache(maxsize=4)

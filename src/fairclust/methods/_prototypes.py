@@ -17,11 +17,11 @@ from fairclust.chunks.rows import ChunkedRows
 from fairclust.chunks.sources import ChunkError
 from fairclust.chunks.table import ChunkTable, comes_in_chunks, open_chunks
 from fairclust.frame import Frame
-from fairclust.group_encoding import check_same_order, encode_groups, split_columns
+from fairclust.group_encoding import check_same_order, encode_groups, new_groups, split_columns
 from fairclust.kernels.listed import ListedPoints
 from fairclust.kernels.points import DTYPES, TiledPoints, worth_listing
+from fairclust.kernels.tiles import one_thread
 from fairclust.metrics.centers import squared_distances_to_centers
-from fairclust.sensitive import new_groups
 from fairclust.solvers.alternation import Prototypes, mean_centers, medoid_centers
 from fairclust.solvers.points import MeasuredPoints
 
@@ -62,6 +62,7 @@ class PrototypeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Fair
     # in the fit.
     _column_prices: list[np.ndarray]
 
+    @one_thread()
     def _fit_rows(self, X: Any, sensitive_features: Any, sample_weight: Any) -> None:
         if not (self.takes_chunks and comes_in_chunks(X)):
             super()._fit_rows(X, sensitive_features, sample_weight)

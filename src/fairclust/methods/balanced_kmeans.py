@@ -7,11 +7,9 @@ from time import perf_counter
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from sklearn.metrics import pairwise_distances_argmin
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import StrOptions
 
-from fairclust.base import NON_NEGATIVE, Diverged, FairClusterer, initial_centers, record, without_empty
+from fairclust.base import NON_NEGATIVE, Diverged, FairClusterer, record
 from fairclust.kernels.assignment import cluster_moments
 from fairclust.kernels.moves import sweep
 from fairclust.messages import count
@@ -37,9 +35,10 @@ class BalancedFairKMeans(FairClusterer):
         sum_p ||x_p - c_k(p)||^2 + rho * sum_jk (n_jk / N_j - n_k / N)^2 + lam * sum_k 1 / n_k
 
     with n_jk points of group j in cluster k, N_j in group j, n_k in cluster k and N in all. With several sensitive
-    columns their fairness penalties are added. ``lam=0`` is the paper's FrKM. Every sweep visits the points in the
-    order of the data, at fixed centres. After it, the centres become the means of their clusters. The objective never
-    rises. No cluster becomes empty, because a point that is alone in its cluster stays there.
+    columns their fairness penalties are added. ``lam=0`` is the paper's FrKM. As in the paper, the first labels are
+    random, with clusters of equal size. Every sweep visits the points in the order of the data, at fixed centres. After
+    it, the centres become the means of their clusters. The objective never rises. No cluster becomes empty, because a
+    point that is alone in its cluster stays there.
 
     Parameters
     ----------
@@ -49,11 +48,8 @@ class BalancedFairKMeans(FairClusterer):
         from 0.1 to 10, see `rho_`, span the trade-off.
     lam : float, default=0.0
         Weight of the last term, which favours clusters of equal size. Like a number for `rho`, it is absolute.
-    init : "random", "k-means++" or array-like of shape (n_clusters, n_features), default="random"
-        The first labels. "random" draws them, with clusters of equal size, as in the paper. Otherwise they are those of
-        the nearest k-means++ centre or given centre, and a cluster without points gets half of the largest one.
     n_init : int, default=1
-        Number of starts, of which the one with the lowest objective is kept. If `init` is an array there is one start.
+        Number of starts, of which the one with the lowest objective is kept.
     max_iter : int, default=100
         Largest number of sweeps.
     tol : float, default=1e-6
@@ -97,12 +93,10 @@ class BalancedFairKMeans(FairClusterer):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "rho": [None, *NON_NEGATIVE],
         "lam": NON_NEGATIVE,
-        "init": [StrOptions({"random", "k-means++"}), "array-like"],
     }
 
     rho: float | None = None
     lam: float = 0.0
-    init: Any = "random"
     n_init: int = 1
     max_iter: int = 100
     tol: float = 1e-6
@@ -114,12 +108,12 @@ class BalancedFairKMeans(FairClusterer):
         # Rows that are mapped from a file, or that all have the same length, have not been centred before.
         shift = X.mean(axis=0, dtype=np.float64)
         Z = X - shift
-        n_starts = self.n_init if isinstance(self.init, str) else 1
         # The weights have the unit of the costs, so they are converted into the frame in which the rows are.
         unit, whole = self._frame.unit**2, self._frame.whole_cost(len(X), 2)
         lam, self.rho_ = self.lam / unit, _DEFAULT_RHO * whole if self.rho is None else self.rho / unit
-        starts = [self._start(Z, codes, shift, rng) for _ in range(n_starts)]
-        runs = [self._descend(Z, codes, labels, self.rho_, lam) for labels in starts]
+        labels = np.arange(len(X), dtype=np.int32) % self.n_clusters
+        starts = [rng.permutation(labels) for _ in range(self.n_init)]
+        runs = [self._descend(Z, codes, start, self.rho_, lam) for start in starts]
         best = min(runs, key=lambda run: run.history[-1]["objective"])
         self.labels_, self.history_, self.converged_ = best.labels, best.history, best.converged
         self.cluster_centers_ = best.centers + shift
@@ -131,16 +125,6 @@ class BalancedFairKMeans(FairClusterer):
                 f"stopped after {count(self.n_iter_, 'sweep')} with {moving} still moving: "
                 "raise max_iter or tol"
             )
-
-    def _start(
-        self, X: np.ndarray, codes: np.ndarray, shift: np.ndarray, rng: np.random.RandomState
-    ) -> np.ndarray:
-        if isinstance(self.init, str) and self.init == "random":
-            return rng.permutation(np.arange(len(X)) % self.n_clusters).astype(np.int32)
-        centers = initial_centers(X, self.n_clusters, self._framed_init(), rng)
-        if not isinstance(self.init, str):
-            centers = centers - shift
-        return without_empty(pairwise_distances_argmin(X, centers), codes, self.n_clusters)
 
     def _descend(self, X: np.ndarray, codes: np.ndarray, labels: np.ndarray, rho: float, lam: float) -> _Run:
         counts = contingency(labels, codes, self.n_clusters).astype(np.int64)

@@ -8,12 +8,12 @@ from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import sparse
 from scipy.spatial.distance import cdist
 from sklearn.utils import check_random_state
 
 from fairclust.base import FairClusterer, record
 from fairclust.kernels.tiles import distinct_rows
+from fairclust.methods.programs.fair_lp import whole_numbers
 from fairclust.metrics import contingency
 from fairclust.solvers.criteria import share_bounds
 from fairclust.solvers.programs import Program, sums
@@ -67,6 +67,8 @@ class FairKCenter(FairClusterer):
     >>> round(model.radius_, 2)
     3.0
     """
+
+    _power = 1
 
     tolerance: float = 0.2
     random_state: Any = None
@@ -135,9 +137,10 @@ def least_radius_assignment(
     place = 0 if suffices(radii[0]) else bisect_left(radii, True, hi=len(radii) - 1, key=suffices)
     kinds = _kinds(distances, codes, radii[place])
     fractions = _fractions(kinds, kinds.costs, lower, upper)
-    numbers = None if fractions is None else _rounded(kinds, fractions)
-    if numbers is None:
+    if fractions is None:
         raise RuntimeError(f"HiGHS found no assignment within the radius {radii[place]:.6g}")
+    cells, shape = (kinds.kind, kinds.groups[kinds.kind], kinds.cluster), (len(lower), distances.shape[1])
+    numbers = whole_numbers(fractions, kinds.costs, cells, shape, kinds.sizes)
     labels = _dealt(distances, kinds, numbers)
     return labels, float(distances[np.arange(len(labels)), labels].max())
 
@@ -158,26 +161,6 @@ def _fractions(kinds: _Kinds, costs: np.ndarray, lower: np.ndarray, upper: np.nd
     for j in range(len(lower)):
         program.rows(-np.inf, 0, points=clusters.multiply(lower[j] - (groups == j)))
         program.rows(-np.inf, 0, points=clusters.multiply((groups == j) - upper[j]))
-    return _solved(program, kinds)
-
-
-def _rounded(kinds: _Kinds, fractions: np.ndarray) -> np.ndarray | None:
-    """Round the fractions to whole points by a flow. Every sum of the fractions is rounded up or down."""
-    n_clusters = int(kinds.cluster.max()) + 1
-    cells = kinds.groups[kinds.kind] * n_clusters + kinds.cluster
-    table = sums(cells, n_clusters * (int(kinds.groups.max()) + 1))
-    rounded = sparse.vstack([table, sums(kinds.cluster, n_clusters)], format="csr")
-    counts = rounded @ fractions
-    program = Program()
-    program.variables("points", kinds.costs)
-    program.rows(np.floor(counts + 1e-6), np.ceil(counts - 1e-6), points=rounded)
-    # The solution is a vertex, and the vertices of a flow are whole.
-    numbers = _solved(program, kinds)
-    return None if numbers is None else np.rint(numbers).astype(np.int64)
-
-
-def _solved(program: Program, kinds: _Kinds) -> np.ndarray | None:
-    """The solution in which all points of every kind are assigned; None if there is none."""
     program.rows(kinds.sizes, kinds.sizes, points=sums(kinds.kind, len(kinds.sizes)))
     done = program.solve()
     return None if done is None else done.values["points"]

@@ -139,8 +139,6 @@ def transport(X: np.ndarray, codes: np.ndarray, support: np.ndarray) -> np.ndarr
     from ot import emd
 
     groups = [np.flatnonzero(codes == j) for j in np.unique(codes)]
-    if len(groups) == 1:
-        return X
     extent = np.ptp(X, axis=0).max()
 
     def plans() -> list[np.ndarray]:

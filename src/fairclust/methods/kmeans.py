@@ -96,7 +96,7 @@ class KMeans(PrototypeClusterer):
     def _fit_chunks(self, rows: ChunkedRows) -> None:
         alternation = Alternation(plain_step, self._update, partial(judge_fall, tol=self.tol))
         known, (n_rows, *more) = rows.known, rows.samples
-        self._frame = self._frame._replace(origin=rows.points.shift)
+        self._frame = self._frame._replace(origin=rows.points.shift, mean=rows.points.shift)
         # This computes the first centres.
         self._fit(self._frame.into(known.X[:n_rows]), known.codes[:n_rows])
         prototypes = Prototypes(self._frame.out_of(self.cluster_centers_.astype(np.float64)))
@@ -124,6 +124,10 @@ class KMeans(PrototypeClusterer):
         """
         X = self._new_rows(X)
         rows, centers = self._frame.into(X), self._centers
+        shift = (self._frame.mean - self._frame.origin) / self._frame.unit
+        if shift.any():
+            # Rows that are mapped from a file were not centred before the fit, which centres them itself.
+            rows, centers = rows - shift, centers - shift
         # scikit-learn's model predicts only after a fit, which would round the centres.
         model = Lloyd(len(centers), init=centers, n_init=1, max_iter=1)
         with warnings.catch_warnings(action="ignore"):

@@ -87,6 +87,7 @@ class SociallyFairKMeans(PrototypeClusterer):
 
     __metadata_request__fit: ClassVar[dict[str, bool | None]] = {"sample_weight": None}
     takes_weights = True
+    _COST_TERMS = ("objective", "clustering", "fairness")
     init: Any = "k-means++"
     n_init: int = 10
     max_iter: int = 200

@@ -38,7 +38,7 @@ _HOMES = {
     "fairness_error": "fairness",
     "fairness_ratio": "fairness",
     "group_codes": "fairness",
-    "group_costs": "social",
+    "group_costs": "fairness",
     "kmedians_cost": "quality",
     "mean_deviation": "fairness",
     "n_nonempty": "quality",

@@ -13,21 +13,20 @@ _CHUNK_ROWS = 16_384
 _PAIRS = 2**22
 
 
-def points_and_labels(X: ArrayLike, labels: ArrayLike) -> tuple[NDArray, NDArray[np.integer]]:
-    """Points and labels as arrays; ValueError if the lengths differ, or the labels are not non-negative integers."""
+def points_and_labels(
+    X: ArrayLike, labels: ArrayLike, *, finite: bool = True
+) -> tuple[NDArray, NDArray[np.integer]]:
+    """Points and labels as arrays; ValueError if the lengths differ, or the labels are not non-negative integers.
+
+    With `finite`, it is also a ValueError if there is no point or a value is not finite.
+    """
     points, codes = np.asarray(X), np.asarray(labels)
     cluster_sizes(codes)  # checks the labels
     if points.ndim != 2 or len(points) != codes.size:
         raise ValueError(f"X {points.shape} must have one row for each of {codes.size} labels")
-    return points, codes
-
-
-def finite_points_and_labels(X: ArrayLike, labels: ArrayLike) -> tuple[NDArray, NDArray[np.integer]]:
-    """As `points_and_labels`; also a ValueError if there is no point or a value is not finite."""
-    points, codes = points_and_labels(X, labels)
-    if codes.size == 0:
+    if finite and codes.size == 0:
         raise ValueError("there is no point")
-    if not np.isfinite(points).all():
+    if finite and not np.isfinite(points).all():
         raise ValueError("X must be finite")
     return points, codes
 

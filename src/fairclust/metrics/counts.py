@@ -62,13 +62,16 @@ def cluster_sizes(labels: ArrayLike, n_clusters: int | None = None) -> NDArray[n
 def integers(codes: ArrayLike, name: str) -> NDArray[np.integer]:
     """The codes as an array of one dimension; ValueError if they are no integers."""
     array = np.asarray(codes)
+    if np.ma.is_masked(codes):
+        raise ValueError(f"{name} has masked entries: leave out their rows")
     if array.ndim != 1:
         raise ValueError(f"{name} must have one dimension, not {array.ndim}")
     if array.size == 0:
         return array.astype(np.int64)
     if not np.issubdtype(array.dtype, np.integer):
         raise ValueError(f"{name} must be integers, not {array.dtype}")
-    return array
+    # NumPy counts no uint64, and makes floats of their sums with other integers.
+    return array.astype(np.int64) if array.dtype == np.uint64 else array
 
 
 def _number(codes: NDArray[np.integer], given: int | None, name: str) -> int:

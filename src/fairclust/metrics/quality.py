@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fairclust.metrics.centers import blocks, cluster_means, finite_points_and_labels, points_and_labels
+from fairclust.metrics.centers import blocks, cluster_means, points_and_labels
 from fairclust.metrics.counts import cluster_sizes, contingency, integers
 from fairclust.metrics.registry import metric
 
@@ -42,7 +42,7 @@ def sse(X: ArrayLike, labels: ArrayLike) -> float:
     X : array-like of shape (n_samples, n_features)
         Points, which need not be finite. Points in float32 are not converted; sums are in float64.
     """
-    points, codes = points_and_labels(X, labels)
+    points, codes = points_and_labels(X, labels, finite=False)
     means = cluster_means(points, codes)
     total = 0.0
     for block in blocks(codes.size):
@@ -75,7 +75,7 @@ def kmedians_cost(X: ArrayLike, labels: ArrayLike, *, max_evaluations: int = 10_
     """
     from fairclust.kernels.medoid import medoids
 
-    points, codes = finite_points_and_labels(X, labels)
+    points, codes = points_and_labels(X, labels)
     proves = len(points) <= _EXACT_MAX_ROWS
     most = max_evaluations if proves else _NEAR_MEDIAN
     tried = medoids(points, codes, codes.max() + 1, max_evaluations=most)
@@ -96,7 +96,7 @@ def dunn_index(X: ArrayLike, labels: ArrayLike) -> float:
         Cluster of each point. Any integers, also negative ones.
     """
     present, clusters = np.unique(integers(labels, "labels"), return_inverse=True)
-    points, codes = finite_points_and_labels(X, clusters)
+    points, codes = points_and_labels(X, clusters)
     of_clusters = [points[codes == k].astype(np.float64) for k in range(len(present))]
     separation, diameter = _separation(of_clusters), max(map(_diameter, of_clusters))
     if np.isinf(separation):

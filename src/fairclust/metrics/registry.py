@@ -23,7 +23,7 @@ import functools
 import inspect
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, Literal, TypeVar, cast
@@ -128,7 +128,9 @@ def documented(function: _Function, source: str = "", returns: str = "") -> _Fun
     shown = "\n".join(dict.fromkeys(entries[name] for name in parameters if name in entries))
     references = "" if source in _NO_PAPERS else source
     known = {"Returns": returns, "Raises": raises, "References": references}
-    function.__doc__ = joined({**known, **sections, "Parameters": shown})
+    complete = {**known, **sections, "Parameters": shown}
+    parts = [f"{name}\n{'-' * len(name)}\n{complete[name]}" for name in _ORDER if complete.get(name)]
+    function.__doc__ = "\n\n".join([complete[""], *parts])
     return _with_paired_rows(function)
 
 
@@ -145,12 +147,6 @@ def _with_paired_rows(function: _Function) -> _Function:
         return function(*args, **given)
 
     return cast("_Function", checked)
-
-
-def joined(sections: Mapping[str, str]) -> str:
-    """The docstring with these sections, without those that are empty."""
-    parts = [f"{name}\n{'-' * len(name)}\n{sections[name]}" for name in _ORDER if sections.get(name)]
-    return "\n\n".join([sections[""], *parts])
 
 
 def doc_sections(doc: str | None) -> dict[str, str]:

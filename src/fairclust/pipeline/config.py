@@ -106,7 +106,6 @@ class MethodSpec(GridSpec):
     ours: bool = Field(default=False, description="Whether the method is this project's, not a paper's.")
     input: Literal["points", "graph"] = "points"
     """What `fit` gets: the points, or their sparse neighbour graph."""
-    deterministic: bool = Field(default=False, description="Nothing is random: one seed is enough.")
     settings_of: Annotated[str | None, names_of("methods")] = None
     """Another method, whose `settings` in a data set also apply to this one."""
     jobs: MethodJobSpec = MethodJobSpec()
@@ -124,7 +123,7 @@ class ScoreSpec(Spec):
 
     metrics: Annotated[Names, one_of(*METRICS)] = Field(default_factory=list)
     """Expensive metrics for every cell, in addition to those that tables, figures and claims show."""
-    dear_max_rows: int = Field(default=2_000, ge=0)
+    expensive_max_rows: int = Field(default=2_000, ge=0)
     """Up to this many rows, every cell gets the expensive metrics."""
 
 

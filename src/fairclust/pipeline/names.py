@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from fairclust.looks import look
@@ -16,10 +16,9 @@ class Names:
     """
 
     datasets: Mapping[str, str] = field(default_factory=dict)  # name to title
-    methods: Mapping[str, str] = field(default_factory=dict)  # name to label
+    methods: Mapping[str, str] = field(default_factory=dict)  # name to label, in the order of the catalogue
     families: Mapping[str, str] = field(default_factory=dict)  # name to family
     ours: Collection[str] = ()  # methods of this project
-    order: Sequence[str] = ()  # the methods of the run in the order of the catalogue
     looks: Mapping[str, tuple[int, int]] = field(default_factory=dict)  # name to `looks.looks_of`
 
     def dataset(self, name: str) -> str:
@@ -36,6 +35,6 @@ class Names:
         return self.looks.get(name) or look(name)
 
     def in_order(self, methods: Iterable[str]) -> list[str]:
-        """Methods by their position in the run; those without a position come last, by name."""
-        places = {name: place for place, name in enumerate(self.order)}
+        """Methods by their position in the catalogue; those without a position come last, by name."""
+        places = {name: place for place, name in enumerate(self.methods)}
         return sorted(set(methods), key=lambda name: (places.get(name, len(places)), name))

@@ -131,7 +131,7 @@ class GridSpec(Spec):
         return GridSpec.model_construct(params=params, grid=grid)
 
 
-Any_ = "*"
+ALL = "*"
 FileName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_-]*$")]
 """The name of a table or figure, and of its files."""
 Sweep = Annotated[str, Field(pattern=r"^[a-z0-9_]*$")]
@@ -169,9 +169,9 @@ class ReasonSpec(Spec):
     a command nor the paper itself shows is a conjecture.
     """
 
-    dataset: Annotated[str, names_of("datasets", Any_)] = Any_
-    method: Annotated[str, names_of("methods", Any_, "data")] = Any_
-    metric: str = Any_
+    dataset: Annotated[str, names_of("datasets", ALL)] = ALL
+    method: Annotated[str, names_of("methods", ALL, "data")] = ALL
+    metric: str = ALL
     kind: Literal["deviation", "not_comparable"] = "deviation"
     """deviation: explains a difference; not_comparable: the value is not judged."""
     reason: str = Field(min_length=1)
@@ -185,7 +185,7 @@ class ReasonSpec(Spec):
     def fits(self, dataset: str, method: str, metric: str) -> bool:
         """Whether the reason applies to a value."""
         pairs = ((self.dataset, dataset), (self.method, method), (self.metric, metric))
-        return all(mine in (Any_, other) for mine, other in pairs)
+        return all(mine in (ALL, other) for mine, other in pairs)
 
 
 class PickSpec(Spec):
@@ -271,7 +271,7 @@ _NEEDS = {
     **dict.fromkeys(("steps", "clusters", "group_shares"), ()),
 }
 """The plots of `report.figures`, and which axes a figure must name for them."""
-_AXES = (*COLUMNS, "lam", "step", "n_clusters", "n_rows")
+_AXES = (*COLUMNS, "n_clusters", "n_rows")
 
 
 class FigureSpec(Spec):
@@ -283,7 +283,7 @@ class FigureSpec(Spec):
     methods: Methods = Field(default_factory=list, description="Empty: all methods that run on the data set.")
     n_clusters: Clusters | None = Field(default=None, description="None: every K that is run.")
     x: str = ""
-    """Metric, 'lam', 'step', 'n_clusters' or 'n_rows' on the horizontal axis."""
+    """Metric, 'n_clusters' or 'n_rows' on the horizontal axis, if the plot lets it be chosen."""
     y: tuple[str, ...] = ()
     """Metrics, or terms of the objective, on the vertical axis."""
     lam: float | None = None
@@ -334,13 +334,12 @@ class PaperSpec(Spec):
 
     short_name: str
     citation: str
-    year: int = Field(ge=1900, le=2100)
     reported: str | None = None
     """CSV of reported values, beside the YAML; default: NAME.csv."""
     programs: dict[str, ProgramSpec] = Field(default_factory=dict)
     """Published programs, whose values are in NAME_programs.csv."""
     experiments: tuple[ExperimentSpec, ...] = Field(min_length=1)
-    cells_of: Annotated[Names, names_of("papers", Any_)] = Field(default_factory=list)
+    cells_of: Annotated[Names, names_of("papers", ALL)] = Field(default_factory=list)
     """Other papers whose cells the tables, figures and claims read, too; '*': every cell of the run."""
     tables: dict[FileName, TableSpec] = Field(default_factory=dict)
     figures: dict[FileName, FigureSpec] = Field(default_factory=dict)

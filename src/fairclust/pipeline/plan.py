@@ -31,11 +31,10 @@ from fairclust.pipeline.fingerprint import (
 )
 from fairclust.pipeline.grids import Cell, Grid, cells_of_grids
 from fairclust.pipeline.names import Names
-from fairclust.pipeline.papers import ClaimSpec, ExperimentSpec, FigureSpec, PaperSpec, TableSpec
+from fairclust.pipeline.papers import ALL, ClaimSpec, ExperimentSpec, FigureSpec, PaperSpec, TableSpec
 from fairclust.pipeline.provenance import installed_version
 
 DEFAULT_SEEDS = 5
-ALL = "*"
 FORMATS = {"tables": ("md", "csv", "tex"), "claims": ("md", "csv")}
 _CHEAP = tuple(name for name, metric in METRICS.items() if metric.needs == "table" or name == "sse")
 _EXPENSIVE = tuple(name for name in METRICS if name not in _CHEAP)
@@ -81,7 +80,6 @@ def fits_of(config: Config, papers: Collection[str]) -> dict[str, Fit]:
             stated = next((s for s in (run.seeds, experiment.seeds) if s is not None), DEFAULT_SEEDS)
             seeds = tuple(range(stated) if isinstance(stated, int) else stated)
             spec = config.settings(method, dataset, experiment.settings.get(method))
-            seeds = seeds[:1] if config.methods[method].deterministic else seeds
             fit = grids.setdefault((dataset, method, experiment.sweep), [])
             default = [config.datasets[dataset].n_clusters]
             for k in run.n_clusters.get(dataset) or experiment.n_clusters or default:
@@ -343,7 +341,6 @@ class Plan:
             methods={name: spec.label or name for name, spec in known.items()},
             families={name: spec.family for name, spec in known.items()},
             ours=[name for name, spec in known.items() if spec.ours],
-            order=[name for name in known if name in planned],
             looks={name: looks[name] for name in known if name in looks},
         )
         return asdict(names)
@@ -420,7 +417,7 @@ class Plan:
     def _preparing(self, dataset: str) -> list[str]:
         """The modules that prepare a data set."""
         generator = self.config.datasets[dataset].generator
-        modules = [generator.replace(":", ".").rpartition(".")[0]] if generator else []
+        modules = [generator.rpartition(".")[0]] if generator else []
         return ["fairclust.pipeline.data", *modules]
 
     # Fits
@@ -476,7 +473,7 @@ class Plan:
             always.add(_OF_GRAPH)
         if dataset.truth is not None or dataset.generator is not None:
             always.add(_OF_TRUTH)
-        if dataset.rows is not None and dataset.rows <= self.config.score.dear_max_rows:
+        if dataset.rows is not None and dataset.rows <= self.config.score.expensive_max_rows:
             always.update(_EXPENSIVE)
         metrics = {}
         for k in dict.fromkeys(grid.n_clusters for grid in fit.grids):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import cache
 from pathlib import Path
 
@@ -42,13 +42,7 @@ def load_reported(path: str | Path) -> pd.DataFrame:
     Texts are ``string``, counts ``Int64``, ``lam`` and ``value`` ``float64``; what a paper does not print is missing.
     ConfigError, with the lines, if the file breaks the format.
     """
-    raw = _read(path)
-    needed = [name for name in _TYPES if name not in _OPTIONAL]
-    if missing := [name for name in needed if name not in raw]:
-        raise ConfigError(f"{path} lacks the columns {missing}; known are {list(_TYPES)}")
-    if unknown := [name for name in raw if name not in _TYPES]:
-        raise ConfigError(f"{path} has unknown columns {unknown}; known are {list(_TYPES)}")
-    raw = raw.reindex(columns=list(_TYPES), fill_value="")
+    raw = _read(path, _TYPES, _OPTIONAL)
     raw["decimals"] = [
         given or (str(len(text.partition(".")[2])) if text else "")
         for given, text in zip(raw["decimals"], raw["value"], strict=True)
@@ -76,10 +70,7 @@ def load_programs(path: str | Path, programs: Mapping[str, ProgramSpec]) -> pd.D
     ConfigError, with the lines, if the file breaks the format or names a program that the paper's file does not
     describe.
     """
-    raw = _read(path)
-    columns = [*_PROGRAM_TEXT, *_PROGRAM_NUMBERS]
-    if sorted(raw.columns) != sorted(columns):
-        raise ConfigError(f"{path} needs exactly the columns {columns}")
+    raw = _read(path, [*_PROGRAM_TEXT, *_PROGRAM_NUMBERS])
     malformed: dict[str, pd.Series] = {}
     frame = raw.assign(**{name: _numbers(raw[name], malformed) for name in _PROGRAM_NUMBERS})
     rules = {
@@ -94,13 +85,18 @@ def load_programs(path: str | Path, programs: Mapping[str, ProgramSpec]) -> pd.D
     return frame.assign(kind=frame["program"].map({name: spec.kind for name, spec in programs.items()}))
 
 
-def _read(path: str | Path) -> pd.DataFrame:
-    """A CSV as text."""
+def _read(path: str | Path, known: Collection[str], optional: Collection[str] = ()) -> pd.DataFrame:
+    """A CSV as text, with all known columns; those that are optional may be absent."""
     try:
         # A line with too few values has missing ones at its end.
-        return pd.read_csv(path, dtype=str, keep_default_na=False).fillna("")
+        raw = pd.read_csv(path, dtype=str, keep_default_na=False).fillna("")
     except (OSError, ValueError) as error:  # errors of pandas are ValueErrors
         raise ConfigError(f"{path} cannot be read: {error}") from None
+    if missing := [name for name in known if name not in raw and name not in optional]:
+        raise ConfigError(f"{path} lacks the columns {missing}; known are {list(known)}")
+    if unknown := [name for name in raw if name not in known]:
+        raise ConfigError(f"{path} has unknown columns {unknown}; known are {list(known)}")
+    return raw.reindex(columns=list(known), fill_value="")
 
 
 def _numbers(texts: pd.Series, malformed: dict[str, pd.Series], *, whole: bool = False) -> pd.Series:

@@ -111,11 +111,11 @@ def load_scores(scores: Path) -> pd.DataFrame:
     return _with_more(pd.concat([frame, runs[RUN_COLUMNS]], axis=1))
 
 
-def labels_of(path: str | Path, key: str) -> np.ndarray | None:
-    """Labels of one fit in the file of its job, shape (n_samples,); None if it has none."""
+def labels_of(path: str | Path, key: str) -> np.ndarray:
+    """Labels of one fit with status 'ok' in the file of its job, shape (n_samples,)."""
     fits = read_arrow(Path(path), ["key", "labels", "n_rows"]).to_pandas().set_index("key")
     packed, n_rows = fits.loc[key]
-    return None if packed is None else unpacked_labels(packed, int(n_rows))
+    return unpacked_labels(packed, int(n_rows))
 
 
 def unpacked_labels(packed: bytes, n_rows: int) -> np.ndarray:

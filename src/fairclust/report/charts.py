@@ -5,7 +5,6 @@ The page holds the fronts as data, so that its script only shows what is drawn h
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
@@ -55,7 +54,7 @@ def front_chart(
             pictures[pair] = _picture(front, names, fairness)
     marks = []
     for point in points.to_dict("records"):
-        bounds = {cost: point.get(f"excess_{cost}", math.nan) for cost in COSTS}
+        bounds = {cost: point[f"excess_{cost}"] for cost in COSTS}
         marks.append({
             **{"method": methods.index(point["method"]), "setting": point["setting"], "seed": int(point["seed"])},
             "values": ",".join("" if pd.isna(point[name]) else f"{point[name]:.7g}" for name in SHOWN),
@@ -64,7 +63,7 @@ def front_chart(
             "excess": next(([COSTS.index(c), float(f"{e:.3g}")] for c, e in bounds.items() if not pd.isna(e)), []),
         })  # fmt: skip
     # For readers with data of their own.
-    sizes = {name: points.iloc[0].get(f"n_{name}") for name in ("rows", "features", "groups")}
+    sizes = {name: points.iloc[0][f"n_{name}"] for name in ("rows", "features", "groups")}
     return {
         "title": title,
         "size": ", ".join(f"{int(n):,} {name}" for name, n in sizes.items() if not pd.isna(n)),

@@ -78,7 +78,7 @@ class Case(NamedTuple):
         params = (self.claim.options.get("settings") or {}).get(method, {})
         if not math.isnan(lam) or params:
             choice = choose_printed(cells, lam, params)
-            if not choice.n_ok:
+            if choice.cells.empty:
                 raise CannotTest(f"{name}: {choice.note}")
             cells = cells[cells.params.isin(choice.cells.params)]
         ok = cells[cells.status == "ok"]
@@ -117,12 +117,14 @@ class Check(NamedTuple):
 
 
 _COMMON_OPTIONS = ("lam", "settings", "not_comparable")
-_NUMBERS = {"lam", "minus_lam", "factor", "margin", "tolerance", "level", "power"}
+_NUMBERS = {"lam", "minus_lam", "factor", "margin", "level", "power"}
 """Options that are numbers."""
 _N_LEVELS = 9
 """Levels at which two fronts are compared."""
 _ALIKE = 0.01
 """Values of a fairness metric that differ by no more than this are about equal."""
+_ROUNDING = 1e-6
+"""A relative rise of the objective that is ignored."""
 _SHOWN = 8
 """Of twice as many points of a trend or more, about so many are written out."""
 _SETTLED = 0.1
@@ -158,16 +160,13 @@ def _short(value: float) -> str:
 
 
 def never_rises(case: Case) -> Finding:
-    """The objective never rises from one step to the next, in any fit of the methods.
-
-    Options: `tolerance` (relative rise that is ignored, default 1e-9).
-    """
-    tolerance, rises = case.number("tolerance", 1e-9), []
+    """The objective never rises from one step to the next by more than a millionth, in any fit of the methods."""
+    rises = []
     for history in case.histories(["objective"]):
         values = history.objective.to_numpy(dtype=float)
         rise = np.diff(values) / np.maximum(np.abs(values[:-1]), np.finfo(float).tiny)
         rises.append(float(rise.max()))
-    if n_rises := sum(rise > tolerance for rise in rises):
+    if n_rises := sum(rise > _ROUNDING for rise in rises):
         share = 100 * max(rises)
         most = f"by at most {share:,.0f} %" if share >= 100 else f"by at most {share:.2g} %"
         return FAILS, f"objective rises in {n_rises} of {len(rises)} fits, {most}"
@@ -215,7 +214,7 @@ def reaches(case: Case) -> Finding:
         best = choice.spread(metric)
         if not best.n:
             raise CannotTest(f"{name} has no value of {metric_label(metric)}")
-        means.append(bool(within(pd.Series([best.mean]), level, metric).iloc[0]))
+        means.append(within(best.mean, level, metric))
         starts.append(bool(within(cells[metric].dropna(), level, metric).any()))
         single = "" if means[-1] or not starts[-1] else ", single starts reach it"
         setting = f" at {choice.setting}" if choice.setting else ""
@@ -227,7 +226,7 @@ def reaches(case: Case) -> Finding:
 
 
 def spread_over_seeds(case: Case) -> Finding:
-    """The standard deviation of the first method over the starts is at most `factor` times that of the second.
+    """The standard deviation of the first method over the starts is at most that of the second.
 
     It is pooled over all lambdas that both methods ran.
     """
@@ -245,7 +244,7 @@ def spread_over_seeds(case: Case) -> Finding:
     words = [f"{case.name(method)} {number(sd, decimals)}" for method, sd in zip(methods, sds, strict=True)]
     lams = ", ".join(f"{lam:g}" for lam in first.index)
     pooled = f"standard deviation of {metric_label(metric)}, pooled over lambda {lams}: {', '.join(words)}"
-    return _of_booleans([sds[0] <= case.number("factor", 1.0) * sds[1] * HAIR]), pooled
+    return _of_booleans([sds[0] <= sds[1] * HAIR]), pooled
 
 
 def trend(case: Case) -> Finding:
@@ -317,7 +316,7 @@ def smooth_beyond(case: Case) -> Finding:
     """The metric of every method oscillates along lambda below `level`, and is smooth from there on.
 
     The curve of a start is as rough as the mean absolute change of its slope from one lambda to the next. In the median
-    of the starts this must be at most `factor` (default 0.5) times as large above the level as below it.
+    of the starts this must be at most half as large above the level as below it.
     """
     level, metric, findings = case.number("level", 0.0), case.metrics[0], []
     for method in case.claim.methods:
@@ -331,7 +330,7 @@ def smooth_beyond(case: Case) -> Finding:
         if not ratios:
             raise CannotTest("no start has three lambdas on both sides of the level")
         ratio = float(np.median(ratios))
-        verdict = HOLDS if ratio <= case.number("factor", 0.5) * HAIR else IN_PART if ratio < 1 else FAILS
+        verdict = HOLDS if ratio <= 0.5 * HAIR else IN_PART if ratio < 1 else FAILS
         findings.append((
             verdict,
             f"change of the slope of {metric_label(metric)} of {case.name(method)} from lambda {level:g} on, as a "
@@ -348,13 +347,13 @@ _OF_COMPARE = (
 _OF_TREND = ("x", "direction", "minus_lam", "sizes", "power")
 CHECKS: Mapping[str, Check] = {
     "compare": Check(compare, _OF_COMPARE, 2),
-    "never_rises": Check(never_rises, ("tolerance",)),
+    "never_rises": Check(never_rises),
     "settles": Check(settles, ("columns", "first"), needs=("columns",)),
     "cannot_reach": Check(reaches, ("level",), needs=("level",)),
     "reaches": Check(reaches, ("level",), needs=("level",)),
-    "spread": Check(spread_over_seeds, ("factor",), 2),
+    "spread": Check(spread_over_seeds, n_methods=2),
     "levels_off": Check(levels_off),
-    "smooth_beyond": Check(smooth_beyond, ("level", "factor"), needs=("level",)),
+    "smooth_beyond": Check(smooth_beyond, ("level",), needs=("level",)),
     "trend": Check(trend, _OF_TREND, needs=("x", "direction"), directions=("rises", "falls")),
 }
 """Every check, under the name that papers' files use for it."""
@@ -428,7 +427,7 @@ class _Pair(NamedTuple):
             # A method whose settings are all better than the level is at a disadvantage in the other metric.
             loser = 0 if verdict == FAILS else 1
             worst = ranges[loser][1]
-            if not within(pd.Series([level]), worst, equal).iloc[0] and not _alike(worst, level, equal):
+            if not within(level, worst, equal) and not _alike(worst, level, equal):
                 least = number(worst, decimals)
                 raise CannotTest(f"{place}: every setting of {names[loser]} is better, at least {least}")
             verdicts.append(verdict)
@@ -448,7 +447,7 @@ class _Pair(NamedTuple):
         )
         mine, theirs = (best for best, _ in ranges)
         if self.case.claim.options.get("whole_range") and not (
-            within(pd.Series([mine]), theirs, equal).iloc[0] or _alike(mine, theirs, equal)
+            within(mine, theirs, equal) or _alike(mine, theirs, equal)
         ):
             return (IN_PART if any(ok) else FAILS), f"{words}; beyond that, only {names[1]} has settings"
         return _of_booleans(ok), words

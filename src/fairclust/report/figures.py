@@ -14,12 +14,11 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from fairclust.datasets.errors import DatasetSkipped
 from fairclust.datasets.store import load_prepared
 from fairclust.fronts import front_of
 from fairclust.looks import COLOURS, MARKS, in_matplotlib, look
 from fairclust.metrics.table import METRICS
-from fairclust.pipeline.columns import COLUMNS, column_of
+from fairclust.pipeline.columns import COLUMNS, TIMES, column_of
 from fairclust.pipeline.papers import FigureSpec
 from fairclust.pipeline.scores import labels_of
 from fairclust.plot import in_figure
@@ -39,8 +38,7 @@ from fairclust.report.selection import (
 )
 
 _COST_OF_GRAPHS = "ncut"
-_LOGARITHMIC = ("seconds", "cpu_seconds")
-_WITHOUT_ZERO = (*_LOGARITHMIC, "nll", "objective", "sse", "kmedians_cost", "ncut")
+_WITHOUT_ZERO = (*TIMES, "nll", "objective", "sse", "kmedians_cost", "ncut")
 """Columns whose axis need not begin at zero."""
 # More points than this are drawn as a bitmap in a PDF, because single shapes would take megabytes.
 _MAX_SHAPES = 5_000
@@ -224,7 +222,7 @@ def draw_lines(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) -> 
     _note_starts(sheet, panel.cells, pd.concat(drawn))
     if x == BY_ROWS:
         axes.set(xlabel="Rows, or nodes of a graph", xscale="log")
-        if y in _LOGARITHMIC:
+        if y in TIMES:
             axes.set_yscale("log")
     else:
         axes.set_xlabel("K")
@@ -240,9 +238,10 @@ def draw_steps(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) -> 
     # If several settings have this lambda, the one with the lowest mean objective is drawn.
     ok = choose(_at_lam(cells[cells.status == "ok"], material.spec.lam)).cells
     steps = material.steps[material.steps.key.isin(ok.key)]
-    if ok.empty or y not in steps or steps[y].isna().all():
-        no_steps = f"the method records no {metric_label(y)} at its steps"
-        raise NothingToShow(no_steps if len(ok) else _why_empty(cells))
+    if ok.empty:
+        raise NothingToShow(_why_empty(cells, [y]))
+    if y not in steps or steps[y].isna().all():
+        raise NothingToShow(f"the method records no {metric_label(y)} at its steps")
     colour, mark = material.look(str(ok.method.iloc[0]))
     for key in ok.key:
         line = steps[steps.key == key].sort_values("step").dropna(subset=[y])
@@ -262,8 +261,6 @@ def _choice(material: FigureData, panel: Panel) -> Choice:
     from all settings. Other figures take it from the settings with the lambda that they name, or the largest one.
     """
     spec, cells = material.spec, panel.cells
-    if not panel.method:
-        return Choice(cells, "no cell was run")
     ok = cells[cells.status == "ok"]
     apart = pd.Series(0.0, ok.index)
     for metric in spec.y:
@@ -286,20 +283,12 @@ def draw_clusters(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) 
     near = ": of all settings and starts of a method, the one nearest to the reported values"
     sheet.note("colour is the cluster, shape is the group" + (near if material.spec.table else ""))
     choice = _choice(material, panel)
-    folder = material.planes.get(panel.dataset)
-    if folder is None:
-        raise NothingToShow("the points were not prepared")
-    try:
-        data = load_prepared(Path(folder))
-    except DatasetSkipped as skipped:
-        raise NothingToShow(first_line(skipped)) from None
-    if data.X.shape[1] != 2:
-        raise NothingToShow(f"the points have {data.X.shape[1]} features, not two")
     if choice.cell is None:
         raise NothingToShow(choice.note)
+    data = load_prepared(material.planes[panel.dataset])
+    if data.X.shape[1] != 2:
+        raise NothingToShow(f"the points have {data.X.shape[1]} features, not two")
     labels = labels_of(choice.cell.path, str(choice.cell.key))
-    if labels is None or len(labels) != len(data.X):
-        raise NothingToShow("the cell has no labels")
     style: dict[str, Any] = {"s": 10, "alpha": 0.7, "linewidths": 0, "rasterized": len(labels) > _MAX_SHAPES}
     for code, group in enumerate(data.group_names):
         rows, mark = data.groups == code, MARKS[code % len(MARKS)]
@@ -322,8 +311,8 @@ def draw_group_shares(material: FigureData, sheet: Sheet, axes: Axes, panel: Pan
     sheet.note("below the bars: rows of the cluster; each panel shows the start with the lowest objective")
     choice = _choice(material, panel)
     cell = choice.cell
-    if cell is None or not isinstance(cell.counts, str):
-        raise NothingToShow(choice.note or "the cell has no counts")
+    if cell is None:
+        raise NothingToShow(choice.note)
     lam = f", λ = {cell.lam:g}" if pd.notna(cell.lam) else ""
     sheet.set_title(axes, panel.title + lam)
     counts = pd.DataFrame(json.loads(cell.counts), dtype=float)
@@ -344,17 +333,13 @@ def draw_group_shares(material: FigureData, sheet: Sheet, axes: Axes, panel: Pan
     axes.grid(False)
 
 
-def _why_empty(cells: pd.DataFrame, names: Iterable[str] = ()) -> str:
+def _why_empty(cells: pd.DataFrame, names: Iterable[str]) -> str:
     """Why cells have nothing to show of the columns `names`."""
     if cells.empty:
         return "no cell was run"
-    ok, first = cells[cells.status == "ok"], cells.iloc[0]
-    if ok.empty:
-        return f"{first.status}: {first_line(first.reason)}"
-    absent = [name for name in names if name not in ok or ok[name].isna().all()]
-    if absent:
-        return f"no cell has a value of {', '.join(metric_label(name) for name in absent)}"
-    return "no cell has a lambda" if ok.lam.isna().all() else "no cell has finite values"
+    if not (cells.status == "ok").any():
+        return f"{cells.status.iloc[0]}: {first_line(cells.reason.iloc[0])}"
+    return f"no cell has a finite value of {', '.join(map(metric_label, names))}"
 
 
 def _usable(cells: pd.DataFrame, *names: str) -> pd.DataFrame:

@@ -28,8 +28,6 @@ from fairclust.report.selection import INSTANCE, shareable
 from fairclust.report.tables import HEADS, load_evidence, row_verdicts, summary
 from fairclust.report.verdicts import SIGNS, VERDICTS
 
-_ORIGIN = ("git_commit", "python", "platform", "cpu_count")
-
 
 def make_page(
     scores: pd.DataFrame,
@@ -72,11 +70,9 @@ def make_page(
         boards=page_tables.leaderboards(leaderboard, names),
         glossary=page_tables.glossary(),
         missing=page_tables.missing_table(scores, names),
-        origin={key: provenance.get(key, "unknown") for key in _ORIGIN},
-        commit_date=provenance.get("commit_date", ""),
-        versions=provenance.get("versions", {}),
+        origin=provenance,
         mixture=scores.versions.value_counts().to_dict(),
-        config=yaml.safe_dump(provenance.get("config", {}), sort_keys=False, allow_unicode=True),
+        config=yaml.safe_dump(provenance["config"], sort_keys=False, allow_unicode=True),
     )
     return shareable(page)
 

@@ -22,8 +22,6 @@ from fairclust.report.selection import INSTANCE, best_starts, in_words, varied_p
 COSTS = ("sse", "kmedians_cost", "ncut")
 FAIRNESS = ("balance", "fairness_error", "delta", "fairness_ratio", "awd", "average_balance")
 SHOWN = (*COSTS, *FAIRNESS)
-_CERTIFIED = ("sse", "kmedians_cost")
-"""Costs that some fits bound from below."""
 LEVELS = (0.0, 0.1, 0.2, 0.5)
 """How far the share of a group in a cluster may be from its share in the data."""
 _SLACK = 0.01
@@ -161,8 +159,7 @@ def make_leaderboard(scores: pd.DataFrame, names: Names) -> pd.DataFrame:
     A row is a method on an instance at a level: ``value`` is its cost there, and ``excess`` its distance. Rows without
     data set summarise the instances of a method at a level, and rows without level those of all levels.
     """
-    parts = [_board(scores, cost, names) for cost in COSTS if cost in scores and scores[cost].notna().any()]
-    parts = [part for part in parts if len(part)]
+    parts = [part for cost in COSTS if len(part := _board(scores, cost, names))]
     board = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=COLUMNS)
     board["label"] = [names.method(str(name)) for name in board.method]
     board["ours"] = board.method.isin(names.ours)
@@ -171,10 +168,10 @@ def make_leaderboard(scores: pd.DataFrame, names: Names) -> pd.DataFrame:
 
 def _board(scores: pd.DataFrame, cost: str, names: Names) -> pd.DataFrame:
     starts, place = start_costs(scores, cost), [*INSTANCE, "level"]
-    # Nothing can be compared at a level that no start reaches, or on an instance with the methods of one family.
+    # Nothing can be compared at a level that no start reaches, with a cost of 0, or among the methods of one family.
     families = starts.method.map(lambda method: names.families.get(method, method))
     several = families.groupby([starts[name] for name in INSTANCE]).transform("nunique") > 1
-    starts = starts[np.isfinite(starts.best) & several]
+    starts = starts[np.isfinite(starts.best) & (starts.best > 0) & several]
     if starts.empty:
         return starts
     starts = starts.assign(excess=starts.value / starts.best - 1)
@@ -210,8 +207,7 @@ def _board(scores: pd.DataFrame, cost: str, names: Names) -> pd.DataFrame:
         reached = part.worse[np.isfinite(part.value)].dropna()
         # Without random labels or results to compare, the mean is NaN, and the method is not worse.
         worse = float(method in control or (reached if len(reached) else part.worse).mean() > 0.5)
-        bound = certified.get(method) if cost in _CERTIFIED else None
-        whole.append(_summary(part) | {"method": method, "worse": worse, "certified": bound})
+        whole.append(_summary(part) | {"method": method, "worse": worse, "certified": certified.get(method)})
     order = sorted(whole, key=lambda row: (row["worse"], row["excess"], -row["reached"] / row["instances"]))
     return pd.concat([pd.DataFrame(order), pd.DataFrame(summaries), rows], ignore_index=True).assign(
         cost=cost
@@ -235,7 +231,7 @@ def _summary(rows: pd.DataFrame) -> dict[str, Any]:
 def load_leaderboard(path: Path) -> pd.DataFrame:
     """Read the CSV of a `make_leaderboard`."""
     texts = dict.fromkeys(("cost", "dataset", "method", "label"), str)
-    return pd.read_csv(path, dtype=texts | {"n_clusters": "Int64"}).replace("", np.nan)
+    return pd.read_csv(path, dtype=texts | {"n_clusters": "Int64"})
 
 
 def no_better(board: pd.DataFrame, cost: str) -> set[str]:
@@ -340,7 +336,7 @@ def make_settings(scores: pd.DataFrame) -> pd.DataFrame:
         for index, text in grid.params.items():
             lam = {name: value for name, value in json.loads(text).items() if name == "lam"}
             setting[index] = in_words(lam | differ[text])
-    excess = {f"excess_{cost}": list(map(_excess, points.estimator, points[cost])) for cost in _CERTIFIED}
+    excess = {f"excess_{cost}": list(map(_excess, points.estimator, points[cost])) for cost in COSTS}
     return points.assign(setting=setting, **excess).astype(dict.fromkeys(excess, float))
 
 

@@ -45,7 +45,7 @@ from fairclust.report.render import (
     spread_text,
     table_name,
 )
-from fairclust.report.selection import Spread, first_line
+from fairclust.report.selection import first_line
 from fairclust.report.tables import printed_table, row_verdicts
 from fairclust.report.verdicts import VERDICTS
 
@@ -261,7 +261,7 @@ def _evidence(caption: str, lines: pd.DataFrame, names: Names) -> Table:
         column, lacks = column_of(value.metric), pd.isna(value.decimals)
         decimals = column.decimals if lacks else max(int(value.decimals), 0)
         # Values of other metrics than costs may have chosen the setting.
-        best = Spread(low=value.low, high=value.high).best(value.metric) if column.is_cost else math.nan
+        best = value.low if column.is_cost else math.nan
         setting = str(value.setting)
         if pd.notna(value.lam):
             setting = f"{setting} (printed: {plain(value.lam)})".strip()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import math
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -70,7 +70,7 @@ def number(value: object, decimals: int) -> str:
 
 def fixed(value: object, decimals: int) -> str:
     """A number with all of its decimals, as papers print it; a dash for a missing one."""
-    if value is None or value is pd.NA or (isinstance(value, float) and math.isnan(value)):
+    if pd.isna(value):
         return MISSING
     plain = float(value)  # type: ignore[arg-type]
     if math.isinf(plain):
@@ -177,15 +177,12 @@ def escape_markdown(text: object) -> str:
 class Table:
     """A table from a dictionary for each row. Entries that a row lacks are shown as a dash.
 
-    `notes` are rules, remarks and reasons below it. `lead` holds sentences that stand above a long one. The page shows
-    entries of the column 'Verdict' with a coloured sign.
+    The page shows entries of the column 'Verdict' with a coloured sign.
     """
 
     title: str
     records: Sequence[Mapping[str, Any]]  # heading to text or number
     filters: Collection[str] = ()  # columns by which readers of the page can filter
-    notes: Sequence[str] = ()
-    lead: Sequence[str] = ()
 
     @cached_property
     def head(self) -> list[str]:
@@ -207,12 +204,6 @@ class Table:
         rows.insert(1, ["---"] * len(self.head))
         return [f"| {' | '.join(row)} |" for row in rows]
 
-    def write(self, stem: Path, data: pd.DataFrame) -> None:
-        """Write `data`, the unrounded numbers, as CSV, and the table as Markdown, beside `stem`."""
-        parts = [[f"# {escape_markdown(self.title)}"], _list(self.lead), self.markdown(), _list(self.notes)]
-        markdown = "\n".join("\n".join([*part, ""]) for part in parts if part)
-        write_as(stem, csv=data.to_csv(index=False), md=markdown)
-
 
 def write_as(stem: Path, **texts: str) -> None:
     """Write texts as files beside `stem`, each with its ending."""
@@ -225,10 +216,6 @@ def read_data(path: Path, columns: list[str], numbers: Mapping[str, str]) -> pd.
     texts = dict.fromkeys(set(columns) - set(numbers), str)
     empty = {name: [""] for name in numbers}
     return pd.read_csv(path, keep_default_na=False, dtype=texts, na_values=empty)[columns].astype(numbers)
-
-
-def _list(lines: Iterable[str]) -> list[str]:
-    return [f"- {escape_markdown(line)}" for line in lines]
 
 
 def _with_code(text: str) -> Markup:

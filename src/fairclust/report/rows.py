@@ -255,4 +255,4 @@ def _not_unique(choice: Choice) -> str:
     """The warning of estimators that the eigenvectors are not unique, if some starts gave it."""
     warnings = choice.cells.get("warnings", pd.Series(dtype=str)).fillna("").astype(str)
     warned = int(warnings.str.contains(NOT_UNIQUE, regex=False).sum())
-    return f"warning at {warned} of {choice.n_ok} starts: {NOT_UNIQUE}" if warned else ""
+    return f"warning at {warned} of {len(choice.cells)} starts: {NOT_UNIQUE}" if warned else ""

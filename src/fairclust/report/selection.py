@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from fairclust.messages import brief
-from fairclust.pipeline.columns import COLUMNS, column_of
+from fairclust.pipeline.columns import COLUMNS
 from fairclust.pipeline.grids import canonical_json
 from fairclust.pipeline.papers import MatchSpec
 from fairclust.report.render import joined, plain
@@ -38,10 +38,6 @@ class Spread(NamedTuple):
     high: float = math.nan
     n: int = 0  # number of starts that have a value
 
-    def best(self, metric: str) -> float:
-        """The value of the best start; NaN if neither direction of the metric is better."""
-        return {"lower": self.low, "higher": self.high}.get(column_of(metric).direction, math.nan)
-
 
 def spread(values: pd.Series) -> Spread:
     """Mean, standard deviation and range of a series of floats, without the missing values."""
@@ -62,11 +58,6 @@ class Choice(NamedTuple):
     setting: str = ""  # the parameters that differ within the grid, with their chosen values
     reached: bool = True  # whether the setting is as fair as required
     loosened: bool = False  # whether the tolerance of the level was used to find the setting
-
-    @property
-    def n_ok(self) -> int:
-        """Number of starts with status 'ok'."""
-        return len(self.cells)
 
     @property
     def cell(self) -> pd.Series | None:
@@ -136,53 +127,36 @@ def settings_table(
     return table.join(groups[shown].std(ddof=1).add_suffix(" sd")) if with_sd else table
 
 
-def within(values: pd.Series, level: float, fairness: str) -> pd.Series:
-    """Which values of a fairness metric are at least as good as the level."""
+def within(values: Any, level: float, fairness: str) -> Any:
+    """Whether values of a fairness metric, a single one or a series, are at least as good as the level."""
     hair = (HAIR - 1) * abs(level)
     return values >= level - hair if COLUMNS[fairness].direction == "higher" else values <= level + hair
 
 
-def choose(cells: pd.DataFrame, level: float | None = None, match: MatchSpec | None = None) -> Choice:
-    """Choose the setting that represents a method, by means over its starts (cells as for `best_starts`).
-
-    It is the first setting, in the order of `match`, whose mean fairness is within `level`. If there is none, it is
-    the fairest setting, with ``reached`` False. Without `match` or a level, the lowest mean objective decides.
-    """
+def choose(cells: pd.DataFrame) -> Choice:
+    """The setting of a method with the lowest mean objective over its starts (cells as for `best_starts`)."""
     if cells.empty:
         return Choice(cells, NOT_RUN)
-    metrics = [] if match is None else [match.fairness, *([] if match.order == "lam" else [match.order])]
-    means = settings_table(cells, metrics, ["params"])
+    means = settings_table(cells, [], ["params"])
     if means.empty:
         first = cells.iloc[0]
-        reason = first_line(first.reason).rstrip(".") or "no reason given"
-        return Choice(cells[:0], f"{first.status}: {reason}", len(cells))
-    reached, note = True, ""
-    if level is None or match is None:
-        chosen = _first(means.cost, "lower")
-    elif not (fair := within(means[match.fairness], level, match.fairness)).any():
-        chosen, reached = _first(means[match.fairness], COLUMNS[match.fairness].direction), False
-        note = f"no setting of the grid reaches the level {level:.3g}, so the fairest one is shown"
-    elif match.order == "lam":
-        lams = means.lam[fair]
-        chosen = _first(means.cost[fair][lams.isna().all() | (lams == lams.min())], "lower")
-    else:
-        chosen = _first(means[match.order][fair], COLUMNS[match.order].direction)
-    return _setting(cells, chosen, note)._replace(reached=reached)
+        return Choice(cells[:0], f"{first.status}: {first_line(first.reason).rstrip('.')}", len(cells))
+    return _setting(cells, _first(means.cost, "lower"))
 
 
 def at_level(cells: pd.DataFrame, level: float, match: MatchSpec, cost: float = math.nan) -> Choice:
     """A method at a level of fairness: a point of its front, interpolated between the starts of two settings.
 
     The ends are the cheapest setting that is fair enough by its mean, and the fairest of the cheaper ones. If none is
-    fair enough, the setting nearest to `level` and `cost` is shown. If the order of `match` is lambda or the fairness
-    metric, there is no front, and `choose` decides. Interpolated cells have no params.
+    fair enough, the setting nearest to `level` and `cost` is shown. If the order of `match` is lambda, it is the
+    setting with the smallest one that is fair enough. Interpolated cells have no params.
     """
-    if match.order in ("lam", match.fairness):
-        return choose(cells, level, match)
+    # Some methods have no lambda.
+    is_by_lam = match.order == "lam"
     means = settings_table(cells, [match.fairness, match.order], ["params"])
-    means = means[means[match.order].notna() & means[match.fairness].notna()]
+    means = means[means[match.fairness].notna() & (means[match.order].notna() | is_by_lam)]
     if means.empty:
-        return choose(cells, level, match)
+        return choose(cells)
     fair = within(means[match.fairness], level, match.fairness)
     if not fair.any():
         scale = abs(level) or 1.0
@@ -191,6 +165,9 @@ def at_level(cells: pd.DataFrame, level: float, match: MatchSpec, cost: float = 
             apart += (means[match.order] / cost - 1) ** 2
         note = f"no setting of the grid reaches the level {level:.3g}; the one nearest to the reported values is shown"
         return _setting(cells, apart.idxmin())._replace(reached=False, note=note)
+    if is_by_lam:
+        lams = means.lam[fair]
+        return _setting(cells, _first(means.cost[fair][lams.isna().all() | (lams == lams.min())], "lower"))
     costs = means[match.order] * (-1 if COLUMNS[match.order].direction == "higher" else 1)
     enough = costs[fair].idxmin()
     less = means[~fair & (costs < costs[enough]) & np.isfinite(means[match.fairness])]
@@ -219,13 +196,13 @@ def at_level(cells: pd.DataFrame, level: float, match: MatchSpec, cost: float = 
     return Choice(between, "", len(seeds), words)
 
 
-def _setting(cells: pd.DataFrame, params: str, note: str = "") -> Choice:
+def _setting(cells: pd.DataFrame, params: str) -> Choice:
     """All starts of one setting, named by what differs within the grid, with a note on lost starts."""
     starts = cells[cells.params == params]
-    ok = starts[starts.status == "ok"]
+    ok, note = starts[starts.status == "ok"], ""
     if len(ok) < len(starts):
         lost = starts[starts.status != "ok"].status.iloc[0]
-        note = joined(note, f"{len(ok)} of {len(starts)} starts ended well, others: {lost}")
+        note = f"{len(ok)} of {len(starts)} starts ended well, others: {lost}"
     return Choice(ok, note, len(starts), varied(params, cells.params.unique()))
 
 
@@ -263,7 +240,7 @@ def choose_printed(cells: pd.DataFrame, lam: float, params: Mapping[str, Any]) -
     choice = choose(fitting)
     n_settings = fitting.params.nunique()
     note = f"{n_settings} settings fit what is published, and the one with the lowest objective is shown"
-    note = joined(choice.note, note if n_settings > 1 and choice.n_ok else "")
+    note = joined(choice.note, note if n_settings > 1 and len(choice.cells) else "")
     setting = choice.setting if n_settings > 1 and choice.setting else words
     return choice._replace(note=note, setting=setting)
 

@@ -22,6 +22,7 @@ from fairclust.report.printed import LEGEND, LEVEL, Printed, printed
 from fairclust.report.render import (
     MISSING,
     Table,
+    escape_markdown,
     joined,
     method_text,
     read_data,
@@ -188,9 +189,11 @@ def make_scoreboard(
     lead = [
         f"{of['paper']}: " + ", ".join(f"{n} {what}" for what, n in list(of.items())[1:]) for of in counts
     ]
-    notes = [f"{verdict}: {meaning}." for verdict, meaning in VERDICTS.items()]
-    title = "Every row of the papers' tables, with its verdict"
-    Table(title, shown, notes=notes, lead=[f"{line}." for line in lead]).write(stem, board)
+    lead = [f"- {escape_markdown(line)}." for line in lead]
+    table = Table("Every row of the papers' tables, with its verdict", shown)
+    notes = [f"- {verdict}: {meaning}." for verdict, meaning in VERDICTS.items()]
+    lines = [f"# {table.title}", "", *lead, "", *table.markdown(), "", *notes, ""]
+    write_as(stem, csv=board.to_csv(index=False), md="\n".join(lines))
 
 
 def summary(

@@ -353,7 +353,7 @@ def _has_our_values(row: Row, runs: ProgramRuns, spec: TableSpec, cells: pd.Data
     level = allowed(match.fairness, fairness, _ALL_DIGITS)
     choice = at_level(cells_of(cells, row.dataset, row.method, row.n_clusters), level, match, cost)
     ours = choice.spread(match.order)
-    return choice.reached and choice.n_ok > 0 and _compare_cost(match.order, cost, _ALL_DIGITS, ours) == "yes"
+    return choice.reached and _compare_cost(match.order, cost, _ALL_DIGITS, ours) == "yes"
 
 
 def _direction(row: Row) -> str:

@@ -90,8 +90,9 @@ def alternate(
     *,
     max_iter: int,
     verbose: int = 0,
+    unit: float = 1.0,
 ) -> Run:
-    """Compute assignments and centres in turn, from the given centres."""
+    """Compute assignments and centres in turn, from the given centres. Objectives are printed in this unit."""
     history: list[dict[str, float]] = []
     last: Step | None = None
     verdict = "cut short"
@@ -107,7 +108,8 @@ def alternate(
         more = {"inner_iter": now.n_passes, **now.more}
         history.append(record(step, begin, now.objective, now.clustering, now.fairness, **more))
         if verbose:
-            print(f"step {step}: objective {now.objective:.6g}, fairness {now.fairness:.4g}", flush=True)
+            objective = f"{now.objective * unit:.6g}"
+            print(f"step {step}: objective {objective}, fairness {now.fairness:.4g}", flush=True)
         if judged := alternation.judge(step, before, now):
             verdict = judged
             break

@@ -61,9 +61,7 @@ class Criterion:
     """
 
     rows: np.ndarray  # (n_rows, n_groups)
-    # (n_rows, 1) or (n_rows, n_clusters). Also accepted with shape (n_rows,). The limits are then the same for all
-    # clusters.
-    limits: np.ndarray
+    limits: np.ndarray  # (n_rows, 1), for all clusters, or (n_rows, n_clusters)
     # Called with a table, shape (n_groups, n_clusters). Returns the number of points by which each cell is outside its
     # bounds, same shape; 0 within.
     excess: Callable[..., np.ndarray]
@@ -90,8 +88,6 @@ class Criterion:
             object.__setattr__(self, "n_counted", self.rows.shape[1])
         if not self.helpers.size:
             object.__setattr__(self, "helpers", np.empty((n_rows, 0)))
-        if self.limits.ndim == 1:
-            object.__setattr__(self, "limits", self.limits[:, None])
         if not self.exact.size:
             object.__setattr__(self, "exact", np.full(n_rows, self.shares is not None))
         if self.saving is None:
@@ -183,7 +179,7 @@ def exact_shares(shares: np.ndarray, *, complete: bool = False) -> Criterion:
         return np.abs(table - shares[:, None] * table.sum(axis=0))
 
     rows = (np.eye(len(shares)) - shares[:, None])[:n_rows]
-    return Criterion(rows, np.zeros(n_rows), excess, shares=shares)
+    return Criterion(rows, np.zeros((n_rows, 1)), excess, shares=shares)
 
 
 def share_bounds(lower: np.ndarray, upper: np.ndarray) -> Criterion:
@@ -202,7 +198,7 @@ def share_bounds(lower: np.ndarray, upper: np.ndarray) -> Criterion:
         unit = unit[:1]
     over, under = (unit - high[:, None])[high < 1], (low[:, None] - unit)[low > 0]
     rows = np.vstack([over, under])
-    return Criterion(rows, np.zeros(len(rows)), excess)
+    return Criterion(rows, np.zeros((len(rows), 1)), excess)
 
 
 def ratio_bound(ratio: float, n_groups: int) -> Criterion:
@@ -215,7 +211,7 @@ def ratio_bound(ratio: float, n_groups: int) -> Criterion:
     if n_groups <= 2:
         pairs = [ratio * unit[j] - unit[i] for i in range(n_groups) for j in range(n_groups) if i != j]
         rows = np.array(pairs).reshape(-1, n_groups)
-        return Criterion(rows, np.zeros(len(rows)), excess)
+        return Criterion(rows, np.zeros((len(rows), 1)), excess)
     # n_jk <= m_k and ratio m_k <= n_jk with a free number m_k need fewer rows than all pairs of groups.
     ones = np.ones((n_groups, 1))
 
@@ -225,7 +221,7 @@ def ratio_bound(ratio: float, n_groups: int) -> Criterion:
 
     return Criterion(
         np.vstack([unit, -unit]),
-        np.zeros(2 * n_groups),
+        np.zeros((2 * n_groups, 1)),
         excess,
         helpers=np.vstack([-ones, ratio * ones]),
         saving=saving,
@@ -250,7 +246,7 @@ def gap_bound(gap: float, sizes: np.ndarray) -> Criterion:
     def criterion(rows: np.ndarray, limits: np.ndarray, helpers: np.ndarray | None = None) -> Criterion:
         saving = partial(_saving_of_gap, rows, sizes, gap)
         helpers = np.empty((len(rows), 0)) if helpers is None else helpers
-        return Criterion(rows, limits, excess, helpers=helpers, saving=saving)
+        return Criterion(rows, limits[:, None], excess, helpers=helpers, saving=saving)
 
     shares = np.diag(1.0 / sizes)
     if n_groups <= 2:
@@ -314,13 +310,13 @@ def mean_bound(scores: np.ndarray, tolerance: float) -> Criterion:
         return np.broadcast_to(off, table.shape)
 
     if tolerance < 1e-9:
-        return Criterion(scores[None], np.zeros(1), excess, exact=np.ones(1, bool), n_counted=1)
-    return Criterion(np.stack([scores, -scores]) - tolerance, np.zeros(2), excess, n_counted=1)
+        return Criterion(scores[None], np.zeros((1, 1)), excess, exact=np.ones(1, bool), n_counted=1)
+    return Criterion(np.stack([scores, -scores]) - tolerance, np.zeros((2, 1)), excess, n_counted=1)
 
 
 def no_bound(n_groups: int) -> Criterion:
     """A criterion without rows, which every table meets."""
-    return Criterion(np.empty((0, n_groups)), np.empty(0), np.zeros_like)
+    return Criterion(np.empty((0, n_groups)), np.empty((0, 1)), np.zeros_like)
 
 
 def combine(

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from sklearn import cluster
-from threadpoolctl import threadpool_limits
+
+from fairclust.kernels.tiles import one_thread
 
 
 class Lloyd(cluster.KMeans):
@@ -21,5 +22,5 @@ class Lloyd(cluster.KMeans):
         return cls(method.n_clusters, init=method._framed_init(), n_init=n_init, **more)
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Lloyd:
-        with threadpool_limits(1):
+        with one_thread(None):
             return super().fit(X, y, sample_weight)

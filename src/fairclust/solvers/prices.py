@@ -23,11 +23,12 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.linalg.lapack import dposv
+from scipy.linalg.lapack import dposv, dpotrf, dpotri
 
 from fairclust.base import Diverged
 from fairclust.kernels.prices import (
     curvature,
+    equal_shares_step,
     equal_shares_system,
     expanded,
     reduced_system,
@@ -49,8 +50,9 @@ _DEEPER = tuple(0.0003 / 5**i for i in range(1, 8))
 _TIGHT, _DOUBLE_ROUNDING = 1e-7, 1e-12
 # The temperature of rough prices, in the search for good centres.
 ROUGH_LEVEL = 0.008
-# No temperature is below this level divided by the number of points for each cell of the table.
-_LEAST_LEVEL = 0.5
+# No temperature is below this level divided by the number of points for each cell of the table. With rough prices it is
+# the second one, which takes fewer steps.
+_LEAST_LEVEL, _LEAST_ROUGH = 0.5, 1.0
 # The smallest and the largest damping. With the largest one, steps are negligible.
 _DAMPING, _MOST_DAMPING = 1e-6, 1e30
 # The part of the damping that keeps steps short while the bounds are violated.
@@ -169,7 +171,9 @@ def dual_prices(
             n_passes += 1
             # If the two values of the dual are equal up to rounding errors, the error decides.
             if new.value >= current.value or (
-                new.value >= current.value - current.noise and new.error < current.error
+                new.error < current.error
+                and new.value
+                >= current.value - rounding_error(points, current.mass, current.cost, current.prices)
             ):
                 current = new
                 # If a smaller damping has just failed, the damping falls less.
@@ -180,7 +184,7 @@ def dual_prices(
                 rejected = True
         y = current.multipliers
     return Prices(
-        criterion.prices(y),
+        current.prices,
         y,
         current.mass,
         current.cost,
@@ -204,8 +208,8 @@ class _Smoothed(NamedTuple):
     """The smoothed dual at some multipliers, and its derivatives."""
 
     multipliers: np.ndarray
+    prices: np.ndarray
     value: float
-    noise: float
     mass: np.ndarray
     cost: float
     moments: np.ndarray
@@ -225,8 +229,7 @@ def _evaluate(
         value -= paid_limits(criterion, y)
         unused = (y * (criterion.limits - criterion.rows @ mass))[~criterion.exact]
         error = max(violation, abs(float(unused.sum())) / unit)
-    noise = rounding_error(points, mass, cost, prices)
-    return _Smoothed(y, value, noise, mass, cost, moments, violation, error)
+    return _Smoothed(y, prices, value, mass, cost, moments, violation, error)
 
 
 def _newton_step(
@@ -244,11 +247,16 @@ def _newton_step(
     mass, moments = current.mass, current.moments
     if shares is not None:
         criterion.work.systems(len(shares), y.shape[1])
-        inverse = np.linalg.inv(curvature(mass, moments, temperature, damping, shorten))
         # step_j = B_j^-1 (n_j - shares_j v), with v chosen so that sum_j shares_j step_j = 0.
-        step, matrix, right = equal_shares_system(inverse, mass, shares)
-        step -= shares[:, None] * (inverse @ np.linalg.solve(matrix, right))
-        return y + step[:-1] - step[-1]
+        inverse = curvature(mass, moments, temperature, damping, shorten)
+        for block in inverse:
+            # LAPACK inverts the transpose, which has the order that it works in, in place.
+            factor, failed = dpotrf(block.T, lower=True, overwrite_a=True)
+            if failed or dpotri(factor, lower=True, overwrite_c=True)[1]:
+                return None
+        steps, matrix, right = equal_shares_system(inverse, mass, shares)
+        _, joint, failed = dposv(matrix, right, overwrite_a=True)
+        return None if failed else equal_shares_step(y, steps, inverse, shares, joint)
     rows, helpers = criterion.rows, criterion.helpers
     curved = curvature(mass, moments, temperature)
     scaled = scaled_model(curved, mass, damping, shorten, rows, criterion.limits, unit, n_points)
@@ -401,7 +409,8 @@ def _levels(
     At low temperatures, few of these points are near a boundary. The smoothed dual then has almost no curvature in
     some cells, and most of Newton's steps fail.
     """
-    least = _LEAST_LEVEL * criterion.n_counted * points.n_clusters / points.n_samples
+    level = _LEAST_ROUGH if rough else _LEAST_LEVEL
+    least = level * criterion.n_counted * points.n_clusters / points.n_samples
     return tuple(dict.fromkeys(max(level, least, rough) for level in levels))
 
 

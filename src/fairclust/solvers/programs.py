@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,7 +29,7 @@ class Program:
         self._low: list[np.ndarray] = []
         self._high: list[np.ndarray] = []
         self._whole: list[np.ndarray] = []
-        self._rows: list[tuple[np.ndarray, np.ndarray, dict[str, sparse.csr_array]]] = []
+        self._rows: list[tuple[np.ndarray, np.ndarray, sparse.csr_array]] = []
         self.message = ""
         """What HiGHS said at the end of `solve`."""
 
@@ -49,12 +49,16 @@ class Program:
         self._whole.append(np.full(costs.size, whole))
 
     def rows(self, low: ArrayLike, high: ArrayLike, **blocks: Any) -> None:
-        """Require that the sum of the matrices, each times the variables of its name, is between `low` and `high`."""
+        """Require that the sum of the matrices, each times the variables of its name, is between `low` and `high`.
+
+        All variables must have been added before.
+        """
         height = next(iter(blocks.values())).shape[0]
         low, high = (
             np.broadcast_to(np.ravel(np.asarray(bound, dtype=float)), (height,)) for bound in (low, high)
         )
-        self._rows.append((low, high, {name: sparse.csr_array(block) for name, block in blocks.items()}))
+        zeros = {name: sparse.csr_array((height, costs.size)) for name, costs in self._costs.items()}
+        self._rows.append((low, high, sparse.hstack(list({**zeros, **blocks}.values()), format="csr")))
 
     def solve(self, *, nodes: int | None = None, gap: float | None = None) -> Solution | None:
         """Find the optimum, or the best solution within the limits; None if there is none, see `message`.
@@ -69,8 +73,8 @@ class Program:
         if not whole.any():
             return self._vertex(costs, np.column_stack(bounds))
         limits = {"node_limit": nodes, "mip_rel_gap": gap}
-        low, high, blocks = zip(*self._rows, strict=True)
-        matrix = self._stacked(blocks).tocsc()
+        low, high, matrices = zip(*self._rows, strict=True)
+        matrix = sparse.vstack(matrices, format="csc")
         done = milp(
             costs,
             constraints=LinearConstraint(matrix, np.concatenate(low), np.concatenate(high)),
@@ -85,8 +89,7 @@ class Program:
 
     def _vertex(self, costs: np.ndarray, bounds: np.ndarray) -> Solution | None:
         equal, below = [], []
-        for low, high, blocks in self._rows:
-            matrix = self._stacked([blocks])
+        for low, high, matrix in self._rows:
             if (low == high).all():
                 equal.append((high, matrix))
                 continue
@@ -107,21 +110,6 @@ class Program:
             self._by_name(done.x),
             reduced_costs=self._by_name(done.lower.marginals),
             duals=done.eqlin.marginals,
-        )
-
-    def _stacked(self, rows: Sequence[dict[str, sparse.csr_array]]) -> sparse.csr_array:
-        """The rows one below the other, with zeros for the variables that they do not name."""
-        return sparse.vstack(
-            [
-                sparse.hstack(
-                    [
-                        blocks.get(name, sparse.csr_array((next(iter(blocks.values())).shape[0], costs.size)))
-                        for name, costs in self._costs.items()
-                    ]
-                )
-                for blocks in rows
-            ],
-            format="csr",
         )
 
     def _by_name(self, numbers: np.ndarray) -> dict[str, np.ndarray]:

@@ -243,7 +243,9 @@ def searched(
     ``criterion_of(sizes, n_clusters=K)`` is the criterion for groups of these sizes, and ``run_of(points, criterion,
     start, multipliers, n_steps, **options)`` makes a run.
     """
-    work, numbers = Work(extra=_SEARCH_WORK), (points.n_clusters, *n_split(points))
+    # Bounds on the sizes of single clusters are for one number of clusters, and are not searched with.
+    numbers = (points.n_clusters, *(() if rng is None else n_split(points)))
+    work = Work(extra=_SEARCH_WORK)
     criteria = {n: replace(criterion_of(points.group_sizes, n_clusters=n), work=work) for n in numbers}
     # The more rows are joined in a point, the less time a step takes. The search then goes on for longer, and its
     # prices are less rough.

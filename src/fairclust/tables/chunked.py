@@ -12,9 +12,8 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from fairclust.chunks.engines import Engine
-from fairclust.chunks.sources import CHUNK_ROWS, ParquetChunk, read_metadata, row_groups
-from fairclust.group_encoding import Values, factored
+from fairclust.chunks.passes import Engine
+from fairclust.chunks.sources import CHUNK_ROWS, Chunk, ParquetChunk, read_metadata, row_groups
 from fairclust.tables.preparation import Decision, Preparation, cross, encoded_names
 from fairclust.tables.reading import TableError, check_same_columns, clean, column_names, table_files
 
@@ -25,7 +24,7 @@ _INDEX = "__index_level_"
 
 
 @dataclass(frozen=True)
-class TableChunk:
+class TableChunk(Chunk):
     """Rows of a Parquet file. Those that get a label are prepared, as soon as the preparation is known."""
 
     rows: ParquetChunk
@@ -47,12 +46,12 @@ class TableChunk:
         groups = self.preparation.groups(frame)
         return frame, groups, self.preparation.reasons(frame, groups)
 
-    def read(self) -> tuple[np.ndarray, Values]:
+    def read(self) -> tuple[np.ndarray, np.ndarray]:
         frame, groups, reasons = self.usable(self.preparation.features)
         keep = reasons == ""
         if not keep.any():
-            return np.empty((0, len(encoded_names(self.preparation.columns)))), Values(np.empty(0, str))
-        return self.preparation.transform(frame[keep]), factored(cross(groups[keep]).to_numpy())
+            return np.empty((0, len(encoded_names(self.preparation.columns)))), np.empty(0, str)
+        return self.preparation.transform(frame[keep]), cross(groups[keep]).to_numpy()
 
     def place(self, row: int) -> str:
         return f"row {row} of those with a group from {self.rows.place(0)} on"
@@ -113,7 +112,7 @@ def _chunks(path: str | Path) -> list[TableChunk]:
         written = tuple(name for name in schema.names if not name.startswith(_INDEX))
         names = tuple(column_names(written, file))
         if chunks:
-            check_same_columns(names, file, chunks[0].names, Path(chunks[0].rows.file))
+            check_same_columns(names, file, chunks[0].names, Path(chunks[0].rows.name))
         for rows in row_groups(file, metadata, written, "", CHUNK_ROWS):
             chunks.append(TableChunk(rows, begin, names, rows.n_rows))
             begin += rows.n_rows

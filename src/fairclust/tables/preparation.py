@@ -363,7 +363,7 @@ def cross(groups: pd.DataFrame) -> pd.Series:
     """
     complete = groups.notna().all(axis=1)
     codes, values = zip(*(pd.factorize(groups.loc[complete, name]) for name in groups), strict=True)
-    crossed, cells = cross_codes(codes, [len(of) for of in values])
+    crossed, cells = cross_codes(codes)
     names = combination_names(cells, values, f" of {' and '.join(groups.columns)}")
     found = pd.Series(np.nan, index=groups.index, dtype=object)
     found[complete] = np.array(names, dtype=object)[crossed]

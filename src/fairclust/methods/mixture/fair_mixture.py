@@ -13,6 +13,7 @@ from scipy.spatial.distance import pdist
 from scipy.special import logsumexp, softmax
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import _check_feature_names
 
 from fairclust.base import COUNT, NON_NEGATIVE, FairClusterer, is_mapped
 from fairclust.frame import Frame
@@ -172,6 +173,7 @@ class FairMixture(FairClusterer):
 
     def _valid_rows(self, X: Any, *, reset: bool = True) -> np.ndarray:
         """Validated rows, with codes instead of the categories of a data frame; -1 for those not seen in fit."""
+        X = X.to_pandas() if hasattr(X, "to_pandas") else X  # tables of polars and pyarrow
         if reset:
             self.categories_: dict[int, np.ndarray] = {}
             for i, (name, column) in enumerate(X.items() if isinstance(X, pd.DataFrame) else ()):
@@ -181,6 +183,8 @@ class FairMixture(FairClusterer):
                         raise ValueError(f"column {name!r} has missing values")
                     self.categories_[i] = values.cat.categories.to_numpy()
         if isinstance(X, pd.DataFrame) and self.categories_:
+            if not reset:
+                _check_feature_names(self, X, reset=False)
             X = X.copy(deep=False)
             for i, values in self.categories_.items():
                 if i < X.shape[1]:

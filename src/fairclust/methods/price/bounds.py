@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from fairclust.base import NotSupported
-from fairclust.group_encoding import SensitiveColumn, resolve_target
-from fairclust.sensitive import Sensitive
+from fairclust.group_encoding import Sensitive, SensitiveColumn, resolve_target
 from fairclust.solvers.criteria import (
     Criterion,
     combine,
@@ -18,6 +17,8 @@ from fairclust.solvers.criteria import (
     mean_bound,
     no_bound,
 )
+
+_ON_GROUPS = ("tolerance", "min_balance", "max_gap")
 
 
 class Bounds(NamedTuple):
@@ -156,16 +157,20 @@ def _of_column(
     """
     name = column.name
     if column.measured:
-        most = float(_entry(bounds.mean_tolerance, name))
-        if not most >= 0:
-            raise ValueError(f"mean_tolerance must be at least 0, found {most}")
-        # Distances to the weighted mean in standard deviations; zeros if all values are equal.
+        most = _entry(bounds.mean_tolerance, name)
+        if not isinstance(most, Real) or not float(most) >= 0:
+            raise ValueError(f"mean_tolerance must be a number of at least 0 for {name!r}, found {most!r}")
+        if len(column.values) < 2:
+            return no_bound(len(sizes))
+        # Distances to the weighted mean in standard deviations.
         mean = float(column.values @ sizes / sizes.sum())
         deviation = float(np.sqrt((column.values - mean) ** 2 @ sizes / sizes.sum()))
-        scores = (column.values - mean) / (deviation or 1.0)
-        return mean_bound(scores, most) if scores.any() else no_bound(len(sizes))
-    balance, gap = _entry(bounds.min_balance, name), _entry(bounds.max_gap, name)
-    tolerance, target = _entry(bounds.tolerance, name), bounds.target
+        return mean_bound((column.values - mean) / deviation, float(most))
+    tolerance, balance, gap = (_entry(getattr(bounds, parameter), name) for parameter in _ON_GROUPS)
+    for parameter, bound in zip(_ON_GROUPS, (tolerance, balance, gap), strict=True):
+        if bound is not None and not isinstance(bound, Real):
+            raise ValueError(f"{parameter} must be a number, found {bound!r}")
+    target = bounds.target
     if several:
         target = _entry(target, name)
     # If min_balance or max_gap is a mapping, the default tolerance of 0 does not bound the columns it leaves out.
@@ -201,7 +206,7 @@ def _entry(bounds: Any, name: str) -> Any:
 
 def _check_names(bounds: Bounds, names: list[str]) -> None:
     """Raise an error if a mapping names a column that does not exist. `names` is empty for crossed columns."""
-    for parameter in ("tolerance", "min_balance", "max_gap", "mean_tolerance"):
+    for parameter in (*_ON_GROUPS, "mean_tolerance"):
         given = getattr(bounds, parameter)
         if isinstance(given, Mapping) and (unknown := [str(key) for key in given if str(key) not in names]):
             known = f"the sensitive columns are {names}" if any(names) else "there are no columns to name"

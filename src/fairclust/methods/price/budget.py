@@ -45,7 +45,7 @@ def check_budget(
     if bounds.tolerance != 0 or bounds.min_balance is not None or bounds.max_gap is not None:
         raise ValueError("max_cost finds the tolerance: give it without tolerance, min_balance and max_gap")
     budget = plain_cost * (1 + (max_cost_increase or 0.0)) if max_cost is None else max_cost
-    if budget < plain_cost:
+    if not budget >= plain_cost:
         raise NotSupported(
             f"a cost of {budget:.6g} cannot be met: without any bounds it is {plain_cost:.6g}. Pass a larger budget"
         )
@@ -109,20 +109,21 @@ def fairest_clustering(
     best_of: Callable[..., tuple[list[Run], Prices]],
     starts: Sequence[Prototypes],
     budget: float,
+    unit: float,
 ) -> tuple[Run, tuple[float, float, tuple[Criterion, Prices]]]:
     """The fairest clustering within the budget, and what `fairest_within` returns for assignments to its centres.
 
     `criterion_of` takes sizes of groups, and `best_of` a criterion, such a function and starts. It returns runs, the
-    cheapest first, and its prices.
+    cheapest first, and its prices. A cost of the points is `unit` times as much in the budget.
     """
 
     def criterion_within(tolerance: float | None, work: Work) -> Callable[..., Criterion]:
         return lambda *sizes, **more: replace(criterion_of(*sizes, tolerance=tolerance, **more), work=work)
 
     def attempt(criterion: Criterion, prices: Prices, kept: Any) -> Attempt:
-        least = lower_bound(points, criterion, prices)
+        least = lower_bound(points, criterion, prices) * unit
         # If the lower bound is above the budget, the labels need not be computed.
-        paid = np.inf if least > budget else round_prices(points, criterion, prices)[1]
+        paid = np.inf if least > budget else round_prices(points, criterion, prices)[1] * unit
         return Attempt(paid, least, kept)
 
     # Without bounds, fair centres can lead to a dearer clustering than the plain starts.

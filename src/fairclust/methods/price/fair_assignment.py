@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -10,18 +11,13 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from fairclust.group_encoding import check_same_order
+from fairclust.base import check_weights, groups_of_rows, rows_without_weight
+from fairclust.group_encoding import Sensitive, check_same_order, new_groups, read_sensitive
 from fairclust.kernels.assignment import Potentials
-from fairclust.kernels.tiles import blocks, make_layout
+from fairclust.kernels.tiles import blocks, make_layout, one_thread
 from fairclust.methods.price.bounds import Bounds, bounds_criterion
 from fairclust.methods.price.budget import Attempt, check_budget, fairest_within
 from fairclust.methods.price.rounding import round_prices
-from fairclust.sample_weight import (
-    check_weights,
-    groups_of_rows,
-    rows_without_weight,
-)
-from fairclust.sensitive import Sensitive, new_groups, read_sensitive
 from fairclust.solvers.criteria import Criterion, Work
 from fairclust.solvers.prices import Prices, certified_gap, lower_bound, paid_limits, solve
 
@@ -85,6 +81,7 @@ class FairAssignment:
         return float(self.violation.max())
 
 
+@one_thread()
 def fair_assignment(
     distances: Any,
     sensitive_features: Any = None,
@@ -152,6 +149,8 @@ def fair_assignment(
     check_same_order(distances, sample_weight, "sample_weight", "distances")
     check_same_order(distances, sensitive_features, of="distances")
     costs = np.asarray(distances)
+    if np.ma.is_masked(distances):
+        raise ValueError("distances has masked entries: give every point a finite cost in every cluster")
     if costs.ndim != 2 or not costs.size:
         raise ValueError(f"distances must be a non-empty matrix, found shape {costs.shape}")
     if costs.dtype not in (np.float32, np.float64):
@@ -165,6 +164,8 @@ def fair_assignment(
         costs, sample_weight = costs[counted], np.asarray(given)[counted]
         if not np.isfinite(other_costs).all():
             raise ValueError("distances has entries that are not finite")
+    if not isinstance(mean_tolerance, Mapping | None):
+        raise ValueError(f"mean_tolerance must map columns to numbers, found {mean_tolerance!r}")
     n_samples, n_clusters = costs.shape
     sensitive = read_sensitive(sensitive_features, n_samples, means=mean_tolerance or ())
     weights, unit = (None, 1.0) if sample_weight is None else check_weights(sample_weight, n_samples)

@@ -13,9 +13,9 @@ from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from fairclust.base import NON_NEGATIVE, NotSupported, initial_centers
+from fairclust.base import NON_NEGATIVE, NotSupported, check_weights, initial_centers
 from fairclust.chunks.rows import ChunkedRows
-from fairclust.group_encoding import SensitiveColumn, is_measured
+from fairclust.group_encoding import Sensitive, SensitiveColumn, is_measured, read_sensitive
 from fairclust.kernels.points import TiledPoints
 from fairclust.messages import count, percent
 from fairclust.methods._prototypes import PrototypeClusterer
@@ -23,8 +23,6 @@ from fairclust.methods.price.bounds import Bounds, bounds_criterion
 from fairclust.methods.price.budget import check_budget, fairest_clustering
 from fairclust.methods.price.rounding import cheapest, round_prices
 from fairclust.metrics.centers import pairwise_blocks
-from fairclust.sample_weight import check_weights
-from fairclust.sensitive import Sensitive, read_sensitive
 from fairclust.solvers.alternation import Alternation, Prototypes, Run, alternate, judge_fall
 from fairclust.solvers.criteria import Criterion, exact_shares
 from fairclust.solvers.prices import (
@@ -316,7 +314,8 @@ class PriceFairKMeans(PrototypeClusterer):
         step = partial(price_step, criterion=criterion, multipliers=multipliers, rough=rough)
         judge = partial(judge_fall, tol=of_tol * self.tol, target=target)
         alternation = Alternation(step, self._update, judge)
-        return alternate(alternation, points, start, max_iter=most, verbose=verbose)
+        unit = self._unit * self._cost_unit
+        return alternate(alternation, points, start, max_iter=most, verbose=verbose, unit=unit)
 
     def _start_on_samples(
         self, rows: ChunkedRows, rng: np.random.RandomState
@@ -444,9 +443,12 @@ class PriceFairKMeans(PrototypeClusterer):
         """The fairest clustering within the budget, with the fairest assignment to its centres within the budget."""
         plain = [plain_run(points, start, self._update, self.tol) for start in self._starts(points, rng)]
         plain.sort(key=rank)
-        cost, starts = plain[0].last.clustering * self._unit, [run.prototypes for run in plain]
-        budget = check_budget(self._bounds(), self.max_cost, self.max_cost_increase, cost) / self._unit
-        run, fairest = fairest_clustering(points, criterion_of, self._best, starts, budget)
+        starts = [run.prototypes for run in plain]
+        # Costs are compared in the unit of the user's data and weights.
+        unit = self._unit * self._cost_unit
+        cost = plain[0].last.clustering * unit
+        budget = check_budget(self._bounds(), self.max_cost, self.max_cost_increase, cost)
+        run, fairest = fairest_clustering(points, criterion_of, self._best, starts, budget, unit)
         self.tolerance_, self.tolerance_bound_, (criterion, prices) = fairest
         return run, criterion, prices
 
@@ -534,7 +536,8 @@ class PriceFairKMeans(PrototypeClusterer):
             return points.priced(prices)[3]
         X, weights, labels = points.X, points.weights, np.empty(len(points.X), dtype=np.int32)
         for block in pairwise_blocks(len(X), len(self._centers)):
-            rows, centers = X[block].astype(float), self._centers.astype(float)
+            # Squares of rows far from the origin would lose the digits of the distances.
+            rows, centers = (part.astype(float) - self._shift for part in (X[block], self._centers))
             costs = euclidean_distances(rows, centers, squared=self._power == 2)
             labels[block] = (costs + prices[codes[block]]).argmin(axis=1)
         counts = np.zeros_like(prices)

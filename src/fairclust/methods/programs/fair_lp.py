@@ -26,8 +26,6 @@ _THINNING = 8
 _LEAST_RADIUS = 1e-3
 # HiGHS's tolerance is 1e-7, so shares this close to an integer count as this integer.
 _SHARE_EPS = 1e-6
-# Rows of the rounding with at most so many fractional points are dropped.
-_FEW_POINTS = 4
 
 
 def fair_assignment_lp(
@@ -47,45 +45,46 @@ def fair_assignment_lp(
 
 
 def round_assignment(shares: sparse.csr_array, cost: np.ndarray, codes: np.ndarray) -> np.ndarray:
-    """Labels by iterative rounding: no violation is above 7 points, the 4 D + 3 of the paper with one group a point.
-
-    Points that are whole keep their cluster, and a linear program assigns the others again. If nothing changes, the
-    rows with few fractional points are dropped; the published loop drops these in every round, with larger violations.
-    """
-    inside = codes[:, None] == np.arange(codes.max() + 1)
+    """Labels from the shares of the points: whole points keep their cluster, and `whole_numbers` rounds the others."""
     labels = np.asarray(shares.argmax(axis=1), dtype=np.int32).ravel()
     part = np.flatnonzero(shares.max(axis=1).toarray().ravel() < 1 - _SHARE_EPS)
-    x = shares[part].toarray()
-    # A further group of all points makes the bounds on cluster sizes rows like the others.
-    member = np.column_stack([inside, np.ones(len(inside), dtype=bool)])[part]
-    mass = member.T @ x
-    at_least, at_most = np.floor(mass + _SHARE_EPS), np.ceil(mass - _SHARE_EPS)
-    held = np.ones(mass.shape, dtype=bool)
-    while len(part):
+    if len(part):
+        x = shares[part].toarray()
         keep = x > _SHARE_EPS
         point, cluster = keep.nonzero()
-        column, group = member[point].nonzero()
-        cells = (group * x.shape[1] + cluster[column], column)
-        counts = sparse.csr_array((np.ones(len(column)), cells), shape=(mass.size, len(point)))[held.ravel()]
-        program = Program()
-        program.variables("shares", _excess(cost[part])[keep])
-        program.rows(-np.inf, at_most[held], shares=counts)
-        program.rows(at_least[held], np.inf, shares=counts)
-        program.rows(1, 1, shares=sums(point, len(part)))
-        solution = program.solve()
-        if solution is None:
-            raise RuntimeError(f"HiGHS found no rounding: {program.message}")
-        x[keep] = solution.values["shares"]
-        x[~keep] = 0.0
-        if (x > _SHARE_EPS).sum() == len(point) > len(part):
-            support = np.where(held, member.T @ keep.astype(float), np.inf)
-            held &= support > max(_FEW_POINTS, support.min())
-        whole = x.max(axis=1) > 1 - _SHARE_EPS
-        labels[part[whole]] = x[whole].argmax(axis=1)
-        fixed = member[whole].T @ np.eye(x.shape[1])[labels[part[whole]]]
-        at_least, at_most = at_least - fixed, at_most - fixed
-        part, member, x = part[~whole], member[~whole], x[~whole]
+        cells, shape = (point, codes[part][point], cluster), (codes.max() + 1, x.shape[1])
+        numbers = whole_numbers(x[keep], _excess(cost[part])[keep], cells, shape, np.ones(len(part)))
+        labels[part[point[numbers > 0]]] = cluster[numbers > 0]
     return labels
+
+
+def whole_numbers(
+    fractions: np.ndarray,
+    costs: np.ndarray,
+    cells: tuple[np.ndarray, np.ndarray, np.ndarray],
+    shape: tuple[int, int],
+    sizes: np.ndarray,
+) -> np.ndarray:
+    """Round numbers of points so that every sum of a group in a cluster, and of a cluster, is rounded up or down.
+
+    `cells` are the row, group and cluster of each number, `shape` is (n_groups, n_clusters), and `sizes` are the sums
+    of the rows. This is a flow of least cost, for which the vertices of the linear program are whole. With groups that
+    overlap, as in the paper, they need not be.
+    """
+    rows, groups, clusters = cells
+    n_groups, n_clusters = shape
+    table = sums(groups * n_clusters + clusters, n_groups * n_clusters)
+    counts = sparse.vstack([table, sums(clusters, n_clusters)], format="csr")
+    totals = counts @ fractions
+    program = Program()
+    program.variables("points", costs)
+    program.rows(-np.inf, np.ceil(totals - _SHARE_EPS), points=counts)
+    program.rows(np.floor(totals + _SHARE_EPS), np.inf, points=counts)
+    program.rows(sizes, sizes, points=sums(rows, len(sizes)))
+    solution = program.solve()
+    if solution is None:
+        raise RuntimeError(f"HiGHS found no rounding: {program.message}")
+    return np.rint(solution.values["points"]).astype(np.int64)
 
 
 def _excess(cost: np.ndarray) -> np.ndarray:

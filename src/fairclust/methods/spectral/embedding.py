@@ -41,14 +41,6 @@ _ROUNDING = 1e-14
 _DENSE_MATRICES = 4
 
 
-class NotConverged(Diverged):
-    """The eigen-solver reached its limit of iterations. `embedding` is that by the vectors that converged."""
-
-    def __init__(self, message: str, embedding: Embedding) -> None:
-        super().__init__(message)
-        self.embedding = embedding
-
-
 @dataclass(frozen=True)
 class Embedding:
     """Coordinates of the nodes and how well they solve their eigenvalue problem.
@@ -60,9 +52,8 @@ class Embedding:
     coordinates: np.ndarray  # (n_nodes, n_components); ``D^-1/2 U`` if normalised, else U
     eigenvalues: np.ndarray  # (n_components,); eigenvalues of the Laplacian, smallest first
     residual: float  # Largest ``||P L P u - eigenvalue u||``
-    orthogonality: float  # Largest entry of ``|U'U - I|``
     constraint: float  # Largest entry of ``|C'U|``, where the columns of C are orthonormal; 0 without groups
-    unique: bool = True  # Whether the eigenvalue after those that were wanted differs from the last of them
+    unique: bool  # Whether the eigenvalue after those that were wanted differs from the last of them
 
 
 class _Problem:
@@ -105,11 +96,15 @@ class _Problem:
 
     def pieces(self) -> tuple[int, np.ndarray]:
         """Number of connected components, and the component of every node. They are numbered by their first nodes."""
-        if not sp.issparse(self._W):
-            return _dense_pieces(self._W)
+        W = self._W
+        if not sp.issparse(W):
+            # SciPy would copy a dense graph, which is mostly complete.
+            if W[0, 1:].all():
+                return 1, np.zeros(len(W), int)
+            W = sp.csr_array(W)
         # In a symmetric graph these are the strongly connected components. SciPy finds those without copies of a
         # matrix of doubles, which it makes for undirected graphs.
-        n_pieces, piece = sp.csgraph.connected_components(self._W, connection="strong")
+        n_pieces, piece = sp.csgraph.connected_components(W, connection="strong")
         first = np.full(n_pieces, len(piece))
         np.minimum.at(first, piece, np.arange(len(piece)))
         return n_pieces, np.argsort(np.argsort(first))[piece]
@@ -142,16 +137,15 @@ class _Problem:
     ) -> tuple[np.ndarray, float, int]:
         """Vectors of the largest eigenvalues of A, shape (n_nodes, n_wanted), orthogonal to the columns of `known`.
 
-        If not all converge, there are fewer. The second value is the next eigenvalue, which is not known here (nan);
-        the third is the number of vectors that have converged.
+        The second value is the next eigenvalue, which is not known here (nan); the third is the number of vectors that
+        have converged.
         """
         operator, options = self.without(known)
         n_vectors = min(len(self.weight), max(4 * (known.shape[1] + n_wanted), 20))
         try:
             U = eigsh(operator, n_wanted, tol=tol, maxiter=max_restarts, ncv=n_vectors, **options)[1]
         except ArpackNoConvergence as error:
-            U = error.eigenvectors
-            return (U if known.shape[1] + U.shape[1] else options["v0"][:, None]), np.nan, U.shape[1]
+            return error.eigenvectors, np.nan, error.eigenvectors.shape[1]
         return U, np.nan, n_wanted
 
     def davidson(
@@ -203,11 +197,10 @@ class _Problem:
         except ArpackNoConvergence:
             return -np.inf
 
-    def embedding(self, U: np.ndarray, wanted: int | None = None, following: float = np.nan) -> Embedding:
-        """Embedding by the span of the columns of U, which are approximate eigenvectors.
+    def embedding(self, U: np.ndarray, wanted: int, following: float = np.nan) -> Embedding:
+        """Embedding by the span of the columns of U, which are at least as many eigenvectors as `wanted`.
 
-        With the number of eigenvectors that were `wanted` it says whether the `following` eigenvalue, which is computed
-        if it is not known, coincides with the last.
+        It says whether the `following` eigenvalue, which is computed if it is not known, coincides with the last.
         """
         # The solver meets constraints and orthogonality only up to its tolerance, so both are enforced again.
         U = self.project(np.linalg.qr(self.project(U))[0])
@@ -218,36 +211,18 @@ class _Problem:
         # The signs of eigenvectors are arbitrary. The largest entry is made positive, so that all platforms agree.
         signs = np.sign(U[np.abs(U).argmax(axis=0), np.arange(U.shape[1])])
         U, image = U * signs, image * signs
-        if wanted is not None:
-            wanted = min(wanted, len(theta))
-            if len(theta) > wanted:
-                following = theta[wanted]
-            elif np.isnan(following):
-                following = self.next_after(U)
+        wanted = min(wanted, len(theta))
+        if len(theta) > wanted:
+            following = theta[wanted]
+        elif np.isnan(following):
+            following = self.next_after(U)
         return Embedding(
             coordinates=U / self.weight[:, None],
             eigenvalues=(1.0 if self.normalized else 0.0) - theta,
             residual=float(np.linalg.norm(image - U * theta, axis=0).max()),
-            orthogonality=float(np.abs(U.T @ U - np.eye(U.shape[1])).max()),
             constraint=float(np.abs(self.basis.T @ U).max(initial=0.0)),
-            unique=wanted is None or bool(following < theta[wanted - 1] + _COINCIDE * self.lowest),
+            unique=bool(following < theta[wanted - 1] + _COINCIDE * self.lowest),
         )
-
-
-def _dense_pieces(W: np.ndarray) -> tuple[int, np.ndarray]:
-    """The connected components of a dense graph, row by row, because SciPy would copy all entries to a sparse one."""
-    piece = np.full(len(W), -1)
-    n_pieces = 0
-    for first in range(len(W)):
-        if piece[first] >= 0:
-            continue
-        piece[first], reached = n_pieces, [first]
-        while reached and (piece < 0).any():
-            new = np.flatnonzero((piece < 0) & (W[reached.pop()] != 0))
-            piece[new] = n_pieces
-            reached.extend(new)
-        n_pieces += 1
-    return n_pieces, piece
 
 
 def _balance(groups: np.ndarray) -> np.ndarray:
@@ -310,14 +285,12 @@ def spectral_embedding(
     # Products with a sparse matrix are so short that several threads mostly wait for each other.
     with threadpool_limits(1 if is_sparse else None, user_api="blas"):
         U, following, n_converged = solve(known, n_left, tol, max_iter)
-        U = np.hstack([known, U])
         if n_converged < n_left:
-            raise NotConverged(
+            raise Diverged(
                 f"the eigen-solver found {n_components - n_left + n_converged} of {n_components} eigenvectors in "
-                f"{max_iter} restarts (tol={tol:g}); allow more, or a larger tolerance",
-                problem.embedding(U),
+                f"{max_iter} restarts (tol={tol:g}); allow more, or a larger tolerance"
             )
-        return problem.embedding(U, n_components, following)
+        return problem.embedding(np.hstack([known, U]), n_components, following)
 
 
 def nullspace_embedding(

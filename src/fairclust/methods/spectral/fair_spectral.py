@@ -32,7 +32,7 @@ class FairSpectralClustering(SpectralClustering):
 
     Raises
     ------
-    fairclust.methods.spectral.embedding.NotConverged
+    fairclust.base.Diverged
         The eigen-solver did not reach `tol`. The benchmark gives the fit the status 'diverged'.
 
     References

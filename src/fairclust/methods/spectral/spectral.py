@@ -52,9 +52,8 @@ class SpectralClustering(GraphClusterer):
     embedding_ : ndarray of shape (n_samples, n_components)
         `n_components` is mostly `n_clusters`. It can be larger for graphs with several connected components.
     eigenvalues_ : ndarray of shape (n_components,)
-    residual_, orthogonality_, constraint_ : float
-        Errors of the eigenvectors U: the largest residual, the largest entry of ``|U'U - I|``, and that of ``|C'U|``
-        for the constraints C.
+    residual_, constraint_ : float
+        Errors of the eigenvectors U: the largest residual, and the largest entry of ``|C'U|`` for the constraints C.
 
     References
     ----------
@@ -99,8 +98,7 @@ class SpectralClustering(GraphClusterer):
         model = Lloyd(self.n_clusters, n_init=self.n_init, tol=0, random_state=rng).fit(rows)
         self.labels_ = model.labels_
         self.embedding_, self.eigenvalues_ = rows, embedding.eigenvalues
-        self.residual_, self.orthogonality_ = embedding.residual, embedding.orthogonality
-        self.constraint_ = embedding.constraint
+        self.residual_, self.constraint_ = embedding.residual, embedding.constraint
         self.n_iter_ = int(model.n_iter_)
         cut = float(embedding.eigenvalues.sum())
         self.history_ = [record(self.n_iter_, begin, float(model.inertia_), cut, embedding.constraint)]

@@ -72,7 +72,8 @@ class VariationalFairKMeans(PrototypeClusterer):
         equal to them if the last steps changed no label.
     history_ : list of dict
         The energies are those of the labels, or with `match_reference` those of the soft
-        assignments. `inner_iter` counts passes over the points. A restart begins a new history; with
+        assignments. Their fairness term is ``-sum_jk U_j log P_jk``, which is the penalty plus the constant
+        ``K * H(U)``. `inner_iter` counts passes over the points. A restart begins a new history; with
         `match_reference` it continues the old one.
     scale_, offset_ : float, ndarray of shape (n_groups, n_clusters)
         A row x goes to the cluster ``argmin_k (scale_ * dist(x, c_k) + offset_[group, k])``. Without
@@ -158,7 +159,9 @@ class VariationalFairKMeans(PrototypeClusterer):
             if self.match_reference:
                 of_paper = partial(bound_step, lam=lam, target=self._target, lipschitz=_LIPSCHITZ)
                 alternation = Alternation(of_paper, self._update, self._judge_as_reference)
-            run = alternate(alternation, points, prototypes, max_iter=steps, verbose=self.verbose)
+            run = alternate(
+                alternation, points, prototypes, max_iter=steps, verbose=self.verbose, unit=self._cost_unit
+            )
             before = self.history_ if self.match_reference else []
             self.history_ = before + [{**h, "step": h["step"] + self.n_iter_} for h in run.history]
             self.n_inner_iter_ += sum(int(record["inner_iter"]) for record in run.history)

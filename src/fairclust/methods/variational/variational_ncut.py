@@ -19,7 +19,7 @@ from fairclust.kernels.graph import AffinityGraph
 from fairclust.kernels.points import DTYPES, TiledPoints
 from fairclust.kernels.tiles import make_layout
 from fairclust.messages import NOT_UNIQUE, count
-from fairclust.methods.spectral.embedding import NotConverged, spectral_embedding
+from fairclust.methods.spectral.embedding import spectral_embedding
 from fairclust.methods.spectral.graph import GraphClusterer
 from fairclust.methods.variational.penalty import bound_step, minimize_penalty, padded_fairness
 from fairclust.metrics import contingency
@@ -94,8 +94,6 @@ class VariationalFairNCut(GraphClusterer):
         `seconds`.
     start_ : str
         The start that was kept; "labels" for an array.
-    start_objectives_ : dict
-        Final energy of every start tried.
     target_ : ndarray of shape (n_groups,)
     converged_ : bool
 
@@ -154,7 +152,6 @@ class VariationalFairNCut(GraphClusterer):
         runs.sort(key=lambda run: run.objective)
         best = runs[0]
         self.labels_, self.history_, self.start_ = best.labels, best.history, best.start
-        self.start_objectives_ = {run.start: run.objective for run in runs}
         self.n_iter_ = len(best.history)
         self.converged_ = best.converged
         if not self.converged_:
@@ -248,13 +245,8 @@ class VariationalFairNCut(GraphClusterer):
         seed = int(rng.randint(np.iinfo(np.int32).max))
 
         def embedding(fair: bool) -> np.ndarray:
-            # A rough embedding is enough for a start, and so are the eigenvectors that have converged.
-            try:
-                solution = spectral_embedding(
-                    graph, self.n_clusters, groups=codes if fair else None, tol=1e-3
-                )
-            except NotConverged as error:
-                solution = error.embedding
+            # A rough embedding is enough for a start.
+            solution = spectral_embedding(graph, self.n_clusters, groups=codes if fair else None, tol=1e-3)
             if not solution.unique:
                 self._complain(NOT_UNIQUE)
             return normalize(solution.coordinates)
