@@ -106,6 +106,17 @@ def test_what_is_done_failed_skipped_and_to_go_is_counted(folder, capsys, again)
     assert run(capsys) == failed
 
 
+def test_a_fit_that_a_sweep_makes_as_well_is_counted_once(folder, capsys, again):
+    runs = {"datasets": ["a"], "methods": ["one"], "seeds": 3}
+    paper = small_paper(experiments=[runs, runs | {"sweep": "dense", "seeds": 4}])
+    write("sweep.yaml", {"run": {"papers": ["doe"], "datasets": []}, "papers": {"doe": paper}})
+    raw = yaml.safe_load(Path("config/config.yaml").read_text())
+    del raw["run"]["seeds"]
+    write("config/config.yaml", raw)
+    lines = run(capsys, "--configfile", "sweep.yaml")
+    assert lines[:2] == ["a, one.dense: 3 of 4 fits done, 1 to go", "all: 3 of 4 fits done, 1 to go"]
+
+
 def test_other_code_or_a_missing_cache_is_to_go(folder, capsys, again, monkeypatch):
     again.add(FIRST)
     with monkeypatch.context() as patch:
@@ -186,13 +197,16 @@ def test_all_problems_are_named_at_once(people, capsys):
     people.loc[:39, "age"] = None
     people.to_csv("people.csv", index=False)
     wrong, gone = {"sensitive": {"column": "sexx"}}, {"source": {"path": "nowhere.csv"}}
-    status, _, err = check(capsys, empty={}, wrong=wrong, gone=gone)
-    assert status == 2 and "3 problems:" in err
+    status, _, err = check(
+        capsys, empty={}, wrong=wrong, gone=gone, few={"features": ["number"], "n_clusters": 61}
+    )
+    assert status == 2 and "4 problems:" in err
     for words in (
         "column 'age': a column of numbers has cells that are not finite numbers; found '' in data row 1, 40 such",
         "no such column",
         "'sexx'",
-        "nowhere.csv",
+        "'nowhere.csv': no such file. Fix: check its 'path'",
+        "data set 'few' has 60 rows; lower K = 61",
         "all 2 fits of 'empty' would be skipped",
     ):
         assert words in err

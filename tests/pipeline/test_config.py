@@ -1,13 +1,15 @@
 import copy
 import os
+import re
 from datetime import date
 
 import pytest
 import yaml
 
-from fairclust.pipeline.config import ConfigError, load_config, read_yaml, with_user_layer
+from fairclust.pipeline.config import RULES, ConfigError, load_config, read_yaml, with_user_layer
 from small import GENERATED, small_config, small_paper
 from toys import inside_of
+from working_folder import ROOT
 
 
 def changed(path, value):
@@ -34,15 +36,19 @@ def changed(path, value):
         ("methods.m.class", "KMeans", ": .*found 'KMeans'"),
         ("methods.m.grid", {"lam": [1, 1.0]}, ".lam: 1.0 occurs more than once"),
         ("methods.m.grid", {"lam": ["50", "1e5"]}, ".lam.0: '50' is a text; write the number without quotes"),
+        ("methods.m.grid", {"lam": [0, "ten"]}, ": lam: 'ten' is not a number"),
+        ("methods.m.params", {"lam": None}, ": lam: None is not a number"),
+        ("methods.m.grid", {"lam": []}, ".lam: expected at least one entry"),
         ("methods.m.params", {"when": date(2020, 1, 1)}, ".when: .*put it in quotes"),
         ("methods.m.params", {"x": float("nan")}, ".x: nan is not a finite number"),
         ("methods.m.params", {"x": 10**400}, ".x: .* is neither number"),
         ("methods.m.settings_of", "mm", ": there is no 'mm'"),
         ("datasets.a.settings", {"z": {}}, ": there is no 'z'"),
         ("datasets.a.n_clusters", "two", ": .*found 'two'"),
+        ("datasets.a.scale", "standardise", ": there is no 'standardise'; did you mean 'standardize'"),
         ("datasets.x/y", GENERATED, ""),
         ("papers.Bad-Name", small_paper(), ""),
-        ("papers.fronts", small_paper(), ": rename the paper"),
+        *((f"papers.{name}", small_paper(), ": rename the paper") for name in ("fronts", "fit")),
         *(
             ("papers.doe", small_paper(**{of: {"../../x": {}}}), f".{of}.*../../x")
             for of in ("tables", "figures")
@@ -62,6 +68,22 @@ def changed(path, value):
 def test_errors_name_the_key_and_the_fix(path, value, message):
     with pytest.raises(ConfigError, match=path + message):
         load_config(changed(path, value))
+
+
+def test_no_paper_is_called_like_a_rule():
+    rules = "".join(path.read_text() for path in [ROOT / "Snakefile", *ROOT.glob("workflow/**/*.smk")])
+    assert {"all", *re.findall(r"^(?:use rule \w+ as|rule) (\w+)", rules, re.M)} == RULES
+
+
+def test_the_file_of_a_catalogue_is_named_unless_the_users_own_has_the_key(tmp_path):
+    folder = write(tmp_path, "m.yaml", {"methods": {"m": {"class": "p.M", "ours": "x"}}})
+    raw = small_config(catalogues=[folder])
+    del raw["methods"]
+    user = {"methods": {"m": {"grid": {"lam": ["y"]}}}}
+    with pytest.raises(ConfigError) as caught:
+        load_config({**raw, **user}, user=user)
+    lines = sorted(str(caught.value).splitlines()[1:])
+    assert "m.yaml" not in lines[0] and lines[1].endswith("m.yaml)")
 
 
 # Layers

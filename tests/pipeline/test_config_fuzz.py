@@ -69,7 +69,7 @@ def plan_or_error(raw):
     """Make the plan, and return the message of the ConfigError, or '' if there is none."""
     try:
         plan = Plan(load_config(raw))
-        plan.check_classes()
+        plan.check()
         plan.targets()
         for fit in plan.fits.values():
             plan.metrics(fit)

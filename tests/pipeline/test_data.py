@@ -14,7 +14,7 @@ def test_a_fetched_file_is_prepared_and_has_a_graph(tmp_path):
     file.parent.mkdir(parents=True)
     file.write_text(TABLE)
     source, data, graph = (tmp_path / name for name in ("far", "prepared", "graph"))
-    download("far", FAR, source, [str(tmp_path / "mirror")], must=False)
+    download("far", FAR, source, [str(tmp_path / "mirror")], stated=[], must=False)
     # The catalogue does not know the hash.
     digest = json.loads((source / "source.json").read_text())["sha256"]
     assert digest == hashlib.sha256(TABLE.encode()).hexdigest()

@@ -34,10 +34,10 @@ CLAIM = {"text": "x", "check": "reaches"}
 @pytest.mark.parametrize(
     "changes, message",
     [
-        ({"experiments": []}, "experiments: .*at least 1"),
+        ({"experiments": []}, "experiments: .*at least one"),
         (
             {"experiments": [RUN | {"methods": ["mm"]}]},
-            "experiments.0.methods: there is no 'mm'; did you mean 'm'",
+            r"experiments.0.methods: there is no 'mm'; did you mean 'm'\?$",
         ),
         ({"experiments": [RUN | {"settings": {"q": {}}}]}, "experiments.0.settings: there is no 'q'"),
         ({"tables": {"t": TABLE | {"ours": ["q"]}}}, "tables.t.ours: there is no 'q'"),

@@ -152,7 +152,7 @@ def test_a_large_plan_is_made_without_listing_its_fits(monkeypatch):
     plan = two_by_two({"seeds": 5}, methods={"vfc": {"grid": grid, "params": {}}}, datasets={"a": GENERATED})
     monkeypatch.setattr(module, "cells_of_grids", no_list)
     monkeypatch.setattr(module.Grid, "settings", no_list)
-    plan.check_classes()
+    plan.check()
     found = all_params(plan)
     assert sum(len(grid) for fit in plan.fits.values() for grid in fit.grids) == 100_000
     assert len(json.dumps(found)) < 100_000
@@ -215,7 +215,8 @@ def test_products_read_the_fits_that_they_show_and_no_others(tmp_path):
     # A comparison with another data set needs the fits there, too.
     other = doe(tmp_path, more={"claims": {"c": {**CLAIM, "options": {"other_dataset": "a"}}}})
     assert other.fits_shown("doe", "claims") == files("a/vfc", "b/vfc")
-    assert set(plan.fit_files()) < set(plan.targets())
+    data = {path for fit in plan.fits.values() for path in plan.fit_inputs(fit).values()}
+    assert {*plan.fit_files(), *data} < set(plan.targets())
     own = plan.files("tables", "figures", "claims", papers=["doe"])
     assert "results/tables/doe/claims.csv" in own and set(own) < set(plan.targets())
     with pytest.raises(ConfigError, match="this run has no table 'doe/tt'; did you mean 'doe/t'"):
@@ -356,13 +357,27 @@ def test_a_file_of_the_user_that_is_replaced_by_an_older_one_changes_its_job(tmp
 )  # fmt: skip
 def test_a_class_that_does_not_exist_stops_the_plan(method, message):
     with pytest.raises(ConfigError, match=f"methods.m{message}"):
-        Plan(load_config(small_config(methods={"m": method}))).check_classes()
+        Plan(load_config(small_config(methods={"m": method}))).check()
 
 
 def test_a_generator_that_does_not_exist_stops_the_plan():
     data = {**GENERATED, "generator": "nowhere.make"}
     with pytest.raises(ConfigError, match=r"^datasets\.a\.generator: .*no Python module 'nowhere'"):
-        Plan(load_config(small_config(datasets={"a": data}))).check_classes()
+        Plan(load_config(small_config(datasets={"a": data}))).check()
+
+
+@pytest.mark.parametrize(
+    "run, message",
+    [
+        ({"methods": []}, "run: nothing is left to fit"),
+        ({"n_clusters": {"a": [2, 401]}}, r"datasets\.a: it has 400 rows; lower K = 401"),
+    ],
+)
+def test_a_run_that_cannot_be_made_stops_the_plan(run, message):
+    raw = small_config(datasets={"a": {**GENERATED, "rows": 400}})
+    raw["run"] = raw["run"] | run
+    with pytest.raises(ConfigError, match=message):
+        Plan(load_config(raw)).check()
 
 
 def test_provenance_has_a_digest_of_what_is_used(tmp_path):

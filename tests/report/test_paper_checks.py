@@ -56,6 +56,17 @@ DAMAGE = [
     ("tables.table2.beside", ["balanse"], ""),
     ("tables.table2.settings", {"vfc_kmeanz": {}}, ""),
     ("tables.table2.variants", {"vfc_kmeanz": ["kmeans"]}, ""),
+    ("tables.table2.number", "99", ": "),
+    ("tables.table2.settings", {"vfc_kmeans": {"lamm": 1}}, ".vfc_kmeans: there is no parameter 'lamm'; did"),
+    *(
+        ("tables.table2.layout", {"rows": {"A": row}, "columns": [{"B": column}]}, said)
+        for row, column, said in (
+            ({"dataset": "adlt"}, {}, ": there is no dataset 'adlt'; did you mean 'adult'"),
+            ({"C": {"method": "vfc_kmeanz"}}, {}, ": there is no method"),
+            ({}, {"metric": "ssee"}, ": there is no metric"),
+            ({}, {"metric": "sse", "form": "{} {}"}, ".columns.0.B: form: "),
+        )
+    ),
     ("tables.table2.reasons", [{"method": "vfc_kmeanz", "reason": "none"}], ".0.method"),
     ("figures.fig1_kmeans.plot", "frond", ""),
     ("figures.f", FRONT | {"x": "ssee"}, ": there is no 'ssee'"),
@@ -80,7 +91,7 @@ def test_every_damaged_field_of_a_paper_is_found(paper, place, value, said):
 def test_a_table_that_the_paper_does_not_have_is_found(paper, place):
     at = place.split(".")
     (problem,) = paper(lambda spec: inside_of(spec, at).update({at[-1]: "99"}))
-    assert problem.startswith("papers.mine: there is no '99'; there are: '2', '3', '4'")
+    assert problem.startswith(f"papers.mine: {place}: there is no '99'; there are: '2', '3', '4'")
 
 
 @pytest.mark.parametrize(

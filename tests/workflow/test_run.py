@@ -47,6 +47,7 @@ def change(project, name):
         project.config["datasets"]["people"]["scale"] = "minmax"
     elif name == "deleted outputs":
         shutil.rmtree(project.results / "figures")
+        shutil.rmtree(project.results / "data/prepared/people")
         (project.results / "fits/blobs/random.parquet").unlink()
         project.config["report"]["html"] = True  # The page is made once, at the end.
 
@@ -69,7 +70,7 @@ EXPECTED = {
     "metric": (set(), ALL_FITS | FRONTS | OF_FITS),
     "constant of a method": (STRIPES, {name for name in ALL_FITS if "stripes" in name} | FRONTS | OF_FITS),
     "scaling": ({fit for fit in STRIPES | RANDOM if fit[0] == "people"}, OF_PEOPLE | OF_FITS),
-    "deleted outputs": (set(), {"fits/blobs/random.parquet"} | FRONTS | OF_FITS),
+    "deleted outputs": (set(), {"fits/blobs/random.parquet"} | FRONTS | OF_FITS | OF_PEOPLE),
 }
 
 

@@ -69,7 +69,8 @@ def troubled(tmp_path_factory):
     for name in WHAT:
         (project.results / f"fits/blobs/{name}.parquet").unlink()
     seen.mended = look(project.run())
-    project.config["strict"] = True
+    project.config |= {"strict": True, "mirror": "another"}
+    (project.folder / "mirror/far/far.csv").unlink()
     seen.strict = project.run(code=1)
     return seen
 
@@ -126,6 +127,10 @@ def test_data_that_become_available_are_used(troubled):
         assert set(rows.loc[dataset].status) == {"ok"}
     assert set(rows.loc["bad"].status) == {"skipped"}
     assert "strict: true, and not every cell is ok" in troubled.strict
+
+
+def test_another_mirror_is_no_reason_to_lose_what_was_obtained(troubled):
+    assert jobs_of(troubled.strict) == {"check": 1}
 
 
 def test_the_target_download_fails_with_the_reason(troubled):

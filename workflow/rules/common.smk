@@ -1,3 +1,4 @@
+import json
 import os
 import sys
 from pathlib import Path
@@ -34,7 +35,7 @@ try:
     )
     PLAN = Plan(CONFIG)
     if workflow.is_main_process:
-        PLAN.check_classes()
+        PLAN.check()
     if workflow.is_main_process and CONFIG.run.papers:
         from fairclust.report.paper_checks import paper_problems
 
@@ -47,8 +48,9 @@ try:
 except ConfigError as error:
     raise WorkflowError(str(error)) from None
 RESULTS = CONFIG.results
-# Scripts read this key. On the command line it may have been a text.
+# Scripts read these keys. On the command line they may have been texts.
 config["same_digits"] = CONFIG.same_digits
+config["mirror"] = CONFIG.mirror
 
 
 wildcard_constraints:
@@ -80,6 +82,19 @@ def ask(answer):
 def of_fit(answer):
     """As `ask`, for the fit job of the wildcards."""
     return ask(lambda dataset, method: answer(PLAN.fit(dataset, method)))
+
+
+# The folder of sources, which a workflow that has this one as a module may put below a prefix.
+RAW = workflow.modifier.modify_path(f"{RESULTS}/data/raw")
+
+
+def mirrors_of(wildcards):
+    """The mirrors with which a source was obtained, else those of this run: others are no reason to fetch it again."""
+    try:
+        record = json.loads(Path(RAW, wildcards.source, "source.json").read_text())
+        return record["mirrors"] if record["status"] == "ok" else CONFIG.mirror
+    except (OSError, ValueError, KeyError):
+        return CONFIG.mirror
 
 
 def scaled(amount, per_input_mb=0):

@@ -16,7 +16,7 @@ rule download_source:
         sha256=ask(lambda source: PLAN.source(source).sha256),
         licence=ask(lambda source: PLAN.source(source).licence),
         source=ask(lambda source: plain(PLAN.source(source))),
-        mirrors=CONFIG.mirror,
+        mirrors=mirrors_of,
     message:
         "Fetching {wildcards.source}"
     script:

@@ -12,7 +12,8 @@ with job(snakemake):
         snakemake.wildcards.source,
         snakemake.params.source,
         Path(snakemake.output[0]),
-        snakemake.params.mirrors,
+        snakemake.config["mirror"],
+        stated=snakemake.params.mirrors,
         # A cache that several workflows share must not keep that a source could not be obtained.
         must="SNAKEMAKE_OUTPUT_CACHE" in os.environ,
     )

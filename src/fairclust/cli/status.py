@@ -11,12 +11,14 @@ import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from fairclust.cli.options import Status
 from fairclust.datasets.errors import DatasetError
 from fairclust.datasets.prepare import prepare_dataset
 from fairclust.messages import UserError, count, duration
 from fairclust.pipeline.config import ConfigError, user_config
+from fairclust.pipeline.grids import canonical_json
 from fairclust.pipeline.plan import Plan
 from fairclust.pipeline.scores import read_fits
 from fairclust.pipeline.summary import fits_to_make
@@ -50,7 +52,7 @@ def _checked(plan: Plan) -> list[str]:
     config = plan.config
     problems = paper_problems(config)
     try:
-        plan.check_classes()
+        plan.check()
     except ConfigError as error:
         problems.append(str(error))
     lines = []
@@ -67,6 +69,8 @@ def _checked(plan: Plan) -> list[str]:
             problems.append(f"{error} (all {len(cells):,} fits of {name!r} would be skipped)")
             continue
         most = max(cell.n_clusters for cell in cells)
+        if most > card["rows"]:
+            problems.append(f"data set {name!r} has {card['rows']:,} rows; lower K = {most:,} (`n_clusters`)")
         groups = [f"{group['name']} ({group['size']:,})" for group in card["groups"]]
         small = [group["name"] for group in card["groups"] if group["size"] < most]
         lines += [
@@ -93,22 +97,37 @@ def _progress(plan: Plan, cores: int, asked: Mapping[str, str]) -> list[str]:
     # If this workflow is a module of another one, the results lie below its prefix.
     end = f"/{plan.results}/scores/scores.parquet"
     scores = next((path for path in asked if f"/{path}".endswith(end)), end[1:])
-    results, known = Path(scores).parents[1], Counter[str]()
+    results = Path(scores).parents[1]
+    # In the sum, a fit that a sweep makes as well is one fit.
+    planned: set[tuple[Any, ...]] = set()
+    missing: set[tuple[str, ...]] = set()
+    other: dict[tuple[Any, ...], str] = {}
     outdated = {Path(path) for path, again in asked.items() if again == _AGAIN}
     lines, minutes = [], 0.0
     for name, fit in plan.fits.items():
         path = results / "fits" / f"{name}.parquet"
         if asked.get(path.as_posix()) == _AGAIN:
-            to_go = len(fits_to_make(plan, fit, results, outdated))
-            own = Counter({"to go": to_go, "done": len(fit.cells()) - to_go})
-            minutes += plan.minutes(fit, to_go)
+            keys = fits_to_make(plan, fit, results, outdated)
+            own = Counter({"to go": len(keys), "done": len(fit.cells()) - len(keys)})
+            new = {(fit.dataset, fit.method, key) for key in keys} - missing
+            minutes += plan.minutes(fit, len(new))
+            missing |= new
         else:
-            own = Counter(_WORDS.get(status, "failed") for status in read_fits(path).status)
-        known += own
+            rows = read_fits(path)
+            words = [_WORDS.get(status, "failed") for status in rows.status]
+            own = Counter(words)
+            names = zip(rows.dataset, rows.method, rows.n_clusters, rows.params, rows.seed, strict=True)
+            other |= {name: word for name, word in zip(names, words, strict=True) if word != "done"}
+        planned |= {
+            (fit.dataset, fit.method, cell.n_clusters, canonical_json(cell.params), cell.seed)
+            for cell in fit.cells()
+        }
         if own["to go"] or own["failed"]:
             lines.append(f"{fit.dataset}, {name.partition('/')[2]}: {_counted(own)}")
+    known = Counter(other.values()) + Counter({"to go": len(missing)})
+    known["done"] = len(planned) - known.total()
     lines.append(f"all: {_counted(known)}")
-    if known["to go"]:
+    if missing:
         lines.append(f"time left on {count(cores, 'core')}: roughly {duration(60 * minutes / cores)}")
     return lines
 

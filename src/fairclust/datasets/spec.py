@@ -239,6 +239,16 @@ SCALES: dict[str, tuple[ScaleStep, ...]] = {
     "minmax": ("minmax",),
     "l2": ("standardize", "l2"),
 }
+
+
+def _steps_of(scale: Any) -> Any:
+    if not isinstance(scale, str):
+        return scale
+    if scale not in SCALES:
+        raise ValueError(f"there is no {scale!r}; {nearest(scale, SCALES)}")
+    return SCALES[scale]
+
+
 MEANING: dict[ScaleStep, str] = {
     "standardize": "each feature has mean 0 and population standard deviation 1 (divided by N, not N - 1)",
     "minmax": "each feature reaches from 0 to 1",
@@ -283,9 +293,7 @@ class DatasetSpec(Spec):
     """Column of true classes, with which labels are compared. It is no feature, and methods do not see it."""
     edges: EdgesSpec | None = None
     """If given, the rows of the table are the edges of a graph."""
-    scale: Annotated[
-        tuple[ScaleStep, ...], BeforeValidator(lambda of: SCALES.get(of, of) if isinstance(of, str) else of)
-    ] = ("standardize", "l2")
+    scale: Annotated[tuple[ScaleStep, ...], BeforeValidator(_steps_of)] = ("standardize", "l2")
     """Steps in order, or 'none', 'standardize', 'minmax', 'l2' (standardised, then rows of unit length)."""
     n_clusters: Annotated[int, Field(ge=2)]
     """The K that is used unless a run says otherwise."""

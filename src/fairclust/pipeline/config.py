@@ -33,6 +33,17 @@ from fairclust.pipeline.papers import (
 )
 
 SECTIONS = ("sources", "datasets", "methods", "papers")
+# Rules have these names, and so has the rule that makes all of a paper.
+RULES = {
+    "all", "everything", "download", "download_source", "prepare_dataset", "prepare_unscaled", "neighbour_graph", "fit",
+    "scores", "table", "tables", "figure", "figures", "claims", "leaderboard", "scoreboard", "page", "check",
+}  # fmt: skip
+# Plain words for some of pydantic's problems.
+_WORDS = {
+    "too_short": "expected at least one entry",
+    **dict.fromkeys(("list_type", "tuple_type"), "expected a list"),
+    **dict.fromkeys(("dict_type", "model_type"), "expected keys and values"),
+}
 
 
 class RunSpec(Spec):
@@ -174,6 +185,10 @@ class Config(Catalogue):
             problems += unknown(f"run.only.{part}", names, getattr(self, part))
         if "fronts" in self.papers:
             problems.append("papers.fronts: rename the paper; the fronts of all data sets have this name")
+        taken = sorted(RULES & self.papers.keys())
+        problems += [
+            f"papers.{name}: rename the paper; a rule of the workflow has this name" for name in taken
+        ]
         if not self.run.papers and not self.run.datasets:
             problems.append("run: there is nothing to run; name `papers` or `datasets`")
         if problems:
@@ -287,7 +302,12 @@ def load_config(
         raise ConfigError(f"{origin}: {error}") from None
     except ValidationError as error:
         lines = []
-        for problem in error.errors():
+        problems = error.errors()
+        places = [problem["loc"] for problem in problems]
+        for problem in problems:
+            # A list whose entries are wrong counts as empty, too.
+            if any(problem["loc"] == place[: len(problem["loc"])] != place for place in places):
+                continue
             location = _keys_to(problem["loc"], merged)
             if problem["type"] == "extra_forbidden":
                 texts = [f"no such key; {nearest(str(location[-1]), _known_fields(location))}"]
@@ -297,8 +317,11 @@ def load_config(
             elif problem["type"] == "value_error":
                 texts = str(problem["ctx"]["error"]).splitlines()
             else:
-                texts = [f"{problem['msg']}; found {shortened(repr(problem['input']))}"]
-            home = homes.get(".".join(map(str, location[:2])))
+                said = _WORDS.get(problem["type"], problem["msg"])
+                texts = [f"{said}; found {shortened(repr(problem['input']))}"]
+            # An entry of a catalogue; the files of `origin` may state some of its keys.
+            stated = _keys_to(problem["loc"], user or {}) == _keys_to(problem["loc"], merged)
+            home = None if stated else homes.get(".".join(map(str, location[:2])))
             key, where = ".".join(map(str, location)), f" (see {home})" if home else ""
             lines += [f"{key}: {text}{where}" if key else text for text in texts]
         listed = "".join(f"\n  - {line}" for line in dict.fromkeys(lines))

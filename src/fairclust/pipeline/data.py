@@ -20,14 +20,17 @@ RECORD = "source.json"
 """The file in a source's folder that says whether the source was obtained, and if not, why."""
 
 
-def download(name: str, spec: Mapping[str, Any], folder: Path, mirrors: list[str], *, must: bool) -> None:
+def download(
+    name: str, spec: Mapping[str, Any], folder: Path, mirrors: list[str], *, stated: list[str], must: bool
+) -> None:
     """Fetch a source into a folder, with a record: status 'ok' with the hash, or 'unavailable' with the reason.
 
-    DatasetError if the source cannot be had and `must` be there.
+    The record also keeps the mirrors that its rule has `stated`. DatasetError if it cannot be had and `must` be there.
     """
+    record: dict[str, Any]
     try:
         path = fetch_source(name, SourceSpec.model_validate(spec), folder, mirrors)
-        record = {"source": name, "status": "ok", "sha256": content_digest(path)}
+        record = {"source": name, "status": "ok", "sha256": content_digest(path), "mirrors": stated}
     except DatasetError as error:
         if must:
             raise

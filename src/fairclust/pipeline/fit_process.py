@@ -47,7 +47,8 @@ def fit_process(memory_mb: float) -> Iterator[Callable[..., Any]]:
             )
             raise FitEnded("error", f"{stated}: {error}") from None
         except ProcessExpired as error:
-            reason = f"the fitting process died (exit code {error.exitcode}; -9: perhaps out of memory)"
+            why = "; perhaps out of memory" if error.exitcode == -signal.SIGKILL else ""
+            reason = f"the fitting process died (exit code {error.exitcode}{why})"
             raise FitEnded("error", reason) from None
 
     try:

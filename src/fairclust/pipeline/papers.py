@@ -11,7 +11,15 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, StrictInt, ValidationInfo, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    StrictInt,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from fairclust.datasets.spec import Spec
 from fairclust.messages import UserError, nearest
@@ -105,6 +113,16 @@ class GridSpec(Spec):
     params: dict[str, Plain] = Field(default_factory=dict)
     grid: dict[str, Axis] = Field(default_factory=dict)
 
+    @field_validator("params", "grid")
+    @classmethod
+    def _lambda_is_a_number(cls, given: dict[str, Any]) -> dict[str, Any]:
+        # Tables and figures sort and compare it.
+        stated = given.get("lam", 0)
+        for value in stated if isinstance(stated, list) else [stated]:
+            if isinstance(value, bool) or not isinstance(value, int | float):
+                raise ValueError(f"lam: {value!r} is not a number")
+        return given
+
     def over(self, below: GridSpec) -> GridSpec:
         """Lay this grid over another one. If both define a parameter, fixed or as an axis, this grid's wins."""
         grid = {k: v for k, v in {**below.grid, **self.grid}.items() if k not in self.params}
@@ -184,6 +202,17 @@ class PickSpec(Spec):
         default="", description="How a cell is printed; default: '{}', or '{} / {}' for two metrics."
     )
 
+    @model_validator(mode="after")
+    def _form_has_a_place_for_each_metric(self) -> PickSpec:
+        try:
+            self.form.format(*self.metric)
+        except (LookupError, ValueError, AttributeError):
+            if self.metric:
+                raise ValueError(
+                    f"form: {self.form!r} cannot be filled with {len(self.metric)} numbers; write {{}} for each"
+                ) from None
+        return self
+
 
 Headings = Annotated[dict[str, PickSpec], Field(min_length=1)]
 
@@ -199,6 +228,11 @@ class LayoutSpec(Spec):
     bold: bool = Field(
         default=False, description="Whether the best value of each data set and metric is bold."
     )
+
+    def picks(self) -> list[PickSpec]:
+        """What all headings select."""
+        rows = [one if isinstance(one, dict) else {"": one} for one in self.rows.values()]
+        return [pick for headings in (*rows, *self.columns) for pick in headings.values()]
 
 
 class TableSpec(Spec):
@@ -317,9 +351,13 @@ class PaperSpec(Spec):
         double = {number for number in numbers if numbers.count(number) > 1}
         if double:
             raise ValueError(f"tables: number {sorted(double)[0]!r} occurs more than once")
-        matches = [spec.match.table for spec in self.tables.values() if spec.match]
-        for number in filter(None, [*matches, *(figure.table for figure in self.figures.values())]):
-            _check_known(number, numbers)
+        named = {
+            f"tables.{key}.match.table": spec.match.table for key, spec in self.tables.items() if spec.match
+        }
+        named |= {f"figures.{key}.table": figure.table for key, figure in self.figures.items()}
+        for key, number in named.items():
+            if number and number not in numbers:
+                raise ValueError(f"{key}: there is no {number!r}; {nearest(number, numbers)}")
         if "claims" in self.tables:
             raise ValueError("tables: 'claims' is the file of the paper's claims; rename the table")
         return self

@@ -145,8 +145,19 @@ class Plan:
         self.fits = fits_of(config, ALL)
         self.datasets = list(dict.fromkeys(fit.dataset for fit in self.fits.values()))
 
-    def check_classes(self) -> None:
-        """ConfigError if a generator or a method's class does not exist, or the class does not take a parameter."""
+    def check(self) -> None:
+        """ConfigError if there is nothing to fit, a K is larger than its data set, or a class cannot be used.
+
+        That is a class, or a generator, that does not exist, or a class that does not take a parameter.
+        """
+        if not self.fits:
+            raise ConfigError("run: nothing is left to fit; check its `datasets`, `methods` and `only`")
+        for fit in self.fits.values():
+            rows, most = self.config.datasets[fit.dataset].rows, max(grid.n_clusters for grid in fit.grids)
+            if rows is not None and most > rows:
+                raise ConfigError(
+                    f"datasets.{fit.dataset}: it has {rows} rows; lower K = {most} (`n_clusters`)"
+                )
         for name in self.datasets:
             try:
                 code_fingerprint(*self._preparing(name))
@@ -356,11 +367,14 @@ class Plan:
         return [*self.files("tables", "claims"), *(board if self.files("tables") else [])]
 
     def targets(self) -> list[str]:
-        """All that a complete run makes. The files of fits are among it, so that a deleted one is made again."""
+        """All that a complete run makes. Data and fits are among it, so that a deleted one is made again."""
         ends = ["scores/scores.parquet", "scores/leaderboard.csv"]
         ends += ["report/index.html"] if self.config.report.html else []
         made = [f"{self.results}/{end}" for end in ends]
-        return [*made, *self.table_files(), *self.files("figures"), *self.fit_files()]
+        data = dict.fromkeys(path for fit in self.fits.values() for path in self.fit_inputs(fit).values())
+        for paper, section, name in self.shown:
+            data |= dict.fromkeys(self.unscaled(paper, name) if section == "figures" else ())
+        return [*made, *self.table_files(), *self.files("figures"), *self.fit_files(), *data]
 
     # Sources and data sets
 
