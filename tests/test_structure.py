@@ -16,7 +16,7 @@ def test_imports_point_downward(root):
 def test_every_method_has_a_file_of_its_own(root):
     import fairclust.methods as methods
 
-    homes = {name: home for name, (home, *_) in methods._HOMES.items()}
+    homes = {name: home for name, (home, *_) in methods._MODULE_OF.items()}
     assert len(set(homes.values())) == len(methods.__all__)
     for name, home in homes.items():
         assert getattr(methods, name).__module__ == f"fairclust.methods.{home}"

@@ -13,7 +13,7 @@ __version__ = "0.2.0"
 # `__version__` from this module.
 methods = importlib.import_module(f"{__name__}.methods")
 
-_HOMES = {
+_MODULE_OF = {
     **dict.fromkeys(methods.__all__, "methods"),
     "ChunkError": "chunks",
     "FairAssignment": "methods.price.fair_assignment",
@@ -26,4 +26,4 @@ _HOMES = {
 }
 _MODULES = ("datasets", "methods", "metrics", "plot", "tables")
 
-__all__, __getattr__, __dir__ = members(__name__, _HOMES, _MODULES)
+__all__, __getattr__, __dir__ = members(__name__, _MODULE_OF, _MODULES)

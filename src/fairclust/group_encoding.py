@@ -517,7 +517,7 @@ def new_groups(
         named = {columns[0].name: named[""]}
     if lacking := [column.name for column in columns if column.name not in named]:
         raise ValueError(
-            f"sensitive_features has no column {lacking[0]!r}, which was there in fit: pass it as well"
+            f"sensitive_features has no column {lacking[0]!r}: pass a table with the columns of the fit"
         )
     codes = [column.encode(named[column.name], n_samples) for column in columns]
     groups, combinations = cross_codes(codes)

@@ -275,7 +275,7 @@ def test_the_address_holds_the_question(page, file):
 
 def test_the_first_screen_names_program_commit_and_day(page):
     note = "document.querySelector('#summary .note')"
-    assert page.js(f"{note}.textContent") == "fairclust , commit abc of 2026-11-28"
+    assert page.js(f"{note}.textContent") == "fairclust 1, commit abc of 2026-11-28"
     assert page.js(f"{note}.getBoundingClientRect().bottom") < 300
 
 

@@ -31,7 +31,9 @@ _SHORT = {
     "FairletClustering": "fairlets",
     "FairSpectralClustering": "sfairsc",
 }
-_CLASSES = {_SHORT.get(name, home.rpartition(".")[2]): name for name, (home, *_) in methods._HOMES.items()}
+_CLASSES = {
+    _SHORT.get(name, home.rpartition(".")[2]): name for name, (home, *_) in methods._MODULE_OF.items()
+}
 # k-means, with which fits are compared. With fewer starts or without the search, fairness would look too cheap.
 PLAIN = {"n_init": 10, "search": True}
 # Truth values and None in the notation of YAML.

@@ -6,7 +6,7 @@ imports of pandas, pydantic and requests.
 
 from fairclust.lazy import members
 
-_HOMES = {
+_MODULE_OF = {
     "DatasetError": "errors",
     "Generated": "generate",
     "SourceUnavailable": "errors",
@@ -15,4 +15,4 @@ _HOMES = {
     "list_datasets": "fetch",
 }
 
-__all__, __getattr__, __dir__ = members(__name__, _HOMES)
+__all__, __getattr__, __dir__ = members(__name__, _MODULE_OF)

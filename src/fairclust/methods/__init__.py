@@ -3,7 +3,7 @@
 from fairclust.lazy import members
 
 # The module of each class, and its colour and mark in figures and pages; `config/methods/` states those of its entries.
-_HOMES = {
+_MODULE_OF = {
     "BalancedFairKMeans": ("balanced_kmeans", "sky", "square"),
     "BatchProgramKMeans": ("programs.batch_program", "orange", "square"),
     "BeraFairKMeans": ("programs.bera", "green", "triangle"),
@@ -26,6 +26,6 @@ _HOMES = {
     "VariationalFairKMedians": ("variational.variational_kmedians", "vermilion", "triangle"),
     "VariationalFairNCut": ("variational.variational_ncut", "vermilion", "star"),
 }
-LOOKS = {name: look for name, (_, *look) in _HOMES.items()}
+LOOKS = {name: look for name, (_, *look) in _MODULE_OF.items()}
 
-__all__, __getattr__, __dir__ = members(__name__, {name: home for name, (home, *_) in _HOMES.items()})
+__all__, __getattr__, __dir__ = members(__name__, {name: module for name, (module, *_) in _MODULE_OF.items()})

@@ -62,11 +62,15 @@ class PrototypeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Fair
     # in the fit.
     _column_prices: list[np.ndarray]
 
-    @one_thread()
     def _fit_rows(self, X: Any, sensitive_features: Any, sample_weight: Any) -> None:
-        if not (self.takes_chunks and comes_in_chunks(X)):
-            super()._fit_rows(X, sensitive_features, sample_weight)
-            return
+        with one_thread():
+            if self.takes_chunks and comes_in_chunks(X):
+                self._fit_table(X, sensitive_features, sample_weight)
+            else:
+                super()._fit_rows(X, sensitive_features, sample_weight)
+
+    def _fit_table(self, X: Any, sensitive_features: Any, sample_weight: Any) -> None:
+        """Fit rows in chunks."""
         self._validate_params()
         self._check_chunks(sample_weight)
         with nullcontext(X) if isinstance(X, ChunkTable) else open_chunks(X, sensitive_features) as table:

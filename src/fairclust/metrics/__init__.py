@@ -21,7 +21,7 @@ from fairclust.lazy import members
 
 # The module of each name. It is imported when the name is first used, because Snakemake reads only names and directions
 # and should not wait for compiled code.
-_HOMES = {
+_MODULE_OF = {
     "METRICS": "table",
     "Metric": "registry",
     "Scored": "table",
@@ -49,4 +49,4 @@ _HOMES = {
     "sse": "quality",
 }
 
-__all__, __getattr__, __dir__ = members(__name__, _HOMES)
+__all__, __getattr__, __dir__ = members(__name__, _MODULE_OF)

@@ -261,7 +261,7 @@ def read_catalogues(places: Any) -> tuple[dict[str, Any], dict[str, Path]]:
             raise ConfigError(f"catalogues: there is no folder or file {str(place)!r}")
         files += sorted([*place.glob("*.yaml"), *place.glob("*.yml")]) if place.is_dir() else [place]
     sections: dict[str, Any] = {section: {} for section in SECTIONS}
-    homes: dict[str, Path] = {}
+    file_of: dict[str, Path] = {}
     for file in files:
         for section, entries in read_yaml(file).items():
             if str(section).startswith("x-"):  # anchors that the file's entries share
@@ -270,17 +270,17 @@ def read_catalogues(places: Any) -> tuple[dict[str, Any], dict[str, Path]]:
                 raise ConfigError(f"{file}: {section}: expected names and entries of {', '.join(SECTIONS)}")
             for name, entry in entries.items():
                 key = f"{section}.{name}"
-                if key in homes:
+                if key in file_of:
                     raise ConfigError(
-                        f"{key} is defined in {homes[key]} and in {file}; rename one of them, or change single "
+                        f"{key} is defined in {file_of[key]} and in {file}; rename one of them, or change single "
                         "keys in your configuration file"
                     )
-                homes[key] = file
+                file_of[key] = file
                 if section == "papers" and isinstance(entry, dict):
                     reported = entry.get("reported") or f"{name}.csv"
                     entry = {**entry, "reported": str(file.parent / str(reported))}
                 sections[section][name] = entry
-    return sections, homes
+    return sections, file_of
 
 
 def load_config(
@@ -291,10 +291,10 @@ def load_config(
     `user` are the user's layers alone, `origin` is the file that messages name. ConfigError has a line for each
     problem: the key, what was found, what is expected, the nearest valid name.
     """
-    homes: dict[str, Path] = {}
+    file_of: dict[str, Path] = {}
     try:
         chosen = with_user_layer(raw, user or {})
-        sections, homes = read_catalogues(chosen.get("catalogues"))
+        sections, file_of = read_catalogues(chosen.get("catalogues"))
         merged = laid_over(sections, chosen)
         names = {part: list(map(str, merged[part])) for part in SECTIONS if isinstance(merged[part], Mapping)}
         return Config.model_validate(merged, context=dict.fromkeys(SECTIONS, ()) | names)
@@ -321,7 +321,7 @@ def load_config(
                 texts = [f"{said}; found {shortened(repr(problem['input']))}"]
             # An entry of a catalogue; the files of `origin` may state some of its keys.
             stated = _keys_to(problem["loc"], user or {}) == _keys_to(problem["loc"], merged)
-            home = None if stated else homes.get(".".join(map(str, location[:2])))
+            home = None if stated else file_of.get(".".join(map(str, location[:2])))
             key, where = ".".join(map(str, location)), f" (see {home})" if home else ""
             lines += [f"{key}: {text}{where}" if key else text for text in texts]
         listed = "".join(f"\n  - {line}" for line in dict.fromkeys(lines))

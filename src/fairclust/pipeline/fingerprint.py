@@ -52,13 +52,13 @@ def _is_ours(module: str, top: str) -> bool:
 
 
 @cache
-def _lazy_homes(module: str) -> dict[str, str]:
+def _lazy_modules(module: str) -> dict[str, str]:
     """The modules in which a package of fairclust finds its members when they are first used."""
     if module.partition(".")[0] != "fairclust" or not _module_file(f"{module}.__init__"):
         return {}
-    homes = getattr(importlib.import_module(module), "_HOMES", {})
+    module_of = getattr(importlib.import_module(module), "_MODULE_OF", {})
     # An entry of `fairclust.methods` states the look as well.
-    return {name: home if isinstance(home, str) else home[0] for name, home in homes.items()}
+    return {name: of if isinstance(of, str) else of[0] for name, of in module_of.items()}
 
 
 class _Module(NamedTuple):
@@ -108,8 +108,8 @@ def _home(module: str, name: str) -> tuple[str, str]:
     """Where a name that is imported from a module lies: in this module, or in a module of the package."""
     if _module_file(f"{module}.{name}"):
         return f"{module}.{name}", ""
-    home = _lazy_homes(module).get(name)
-    return (f"{module}.{home}" if home else module), name
+    owner = _lazy_modules(module).get(name)
+    return (f"{module}.{owner}" if owner else module), name
 
 
 def _closure(*roots: str) -> dict[str, str]:
@@ -147,7 +147,7 @@ def _class_of(path: str) -> tuple[str, ast.ClassDef]:
                 return module, node
         module, name = imports.get(name) or _home(module, name)
     classes = [node.name for node in _module(first).tree.body if isinstance(node, ast.ClassDef)]
-    defined = ", ".join([*classes, *_lazy_homes(first)]) or "no class"
+    defined = ", ".join([*classes, *_lazy_modules(first)]) or "no class"
     raise ClassNotFound(f"module {first!r} does not define {path.rpartition('.')[2]!r}; it defines {defined}")
 
 

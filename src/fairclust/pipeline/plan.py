@@ -462,8 +462,8 @@ class Plan:
     def scorer_code(self, fit: Fit) -> str:
         """Fingerprint of the code of the metrics of a fit job."""
         names = set().union(*self.metrics(fit).values())
-        homes = sorted({METRICS[name].function.__module__ for name in names})
-        return code_fingerprint("fairclust.pipeline.columns", "fairclust.datasets.store", *homes)
+        modules = sorted({METRICS[name].function.__module__ for name in names})
+        return code_fingerprint("fairclust.pipeline.columns", "fairclust.datasets.store", *modules)
 
     def metrics(self, fit: Fit) -> dict[int, list[str]]:
         """For each K, the cheap metrics and those that a table, a figure or a claim shows."""

@@ -42,12 +42,12 @@ def check_claim(claim: ClaimSpec, material: Material) -> pd.DataFrame:
             verdict, numbers = NOT_TESTED, str(error)
         lines.append((dataset, k, verdict, numbers))
     of_places = pd.DataFrame(lines, columns=_RESULT)
-    whole = "; ".join(_told(of_places, material.names)) or f"its data sets and methods are {NOT_RUN}"
+    whole = "; ".join(_by_place(of_places, material.names)) or f"its data sets and methods are {NOT_RUN}"
     together = ("", None, common_verdict(line[2] for line in lines), whole)
     return pd.DataFrame([together, *lines], columns=_RESULT).astype({"n_clusters": "Int64"})
 
 
-def _told(results: pd.DataFrame, names: Names) -> list[str]:
+def _by_place(results: pd.DataFrame, names: Names) -> list[str]:
     """What was found on each data set and K of a claim, as sentences."""
     if len(results) < 2:
         return list(results.numbers)
@@ -69,10 +69,10 @@ def make_claims(material: Material, claims: Mapping[str, ClaimSpec], stem: Path)
         about = {"paper": material.paper, "claim": name, "text": claim.text, "where": claim.where}
         parts.append(results.assign(**about, check=claim.check))
         verdicts.append(results.verdict.iloc[0])
-        told = _told(results[1:], material.names) or [results.numbers.iloc[0]]
+        by_place = _by_place(results[1:], material.names) or [results.numbers.iloc[0]]
         lines += [f"## {escape_markdown(claim.text)}", "", f"**{verdicts[-1]}**"]
         lines[-1] += f" ({escape_markdown(claim.where)})" if claim.where else ""
-        lines += ["", *(f"- {escape_markdown(one)}" for one in told), ""]
+        lines += ["", *(f"- {escape_markdown(one)}" for one in by_place), ""]
     counts = ", ".join(f"{verdict} {n}" for verdict, n in counted(verdicts, CLAIM_VERDICTS).items())
     head = [
         f"# {escape_markdown(material.title)}: claims, tested by this run",

@@ -197,8 +197,8 @@ class Printed:
             made = [rf"\begin{{tabular}}{{l{'r' * len(columns)}}}", *body, r"\bottomrule", r"\end{tabular}"]
             is_wide = _width(rows) > 0.6 * PAGE
             lines += [*([r"\resizebox{\textwidth}{!}{%", *made, "}"] if is_wide else made), r"\par\medskip"]
-        told = [rf"\noindent {escape_latex(note)}\par" for note in self.notes]
-        return "\n".join([*lines, r"\end{table}", r"{\footnotesize", *told, "}", ""])
+        notes = [rf"\noindent {escape_latex(note)}\par" for note in self.notes]
+        return "\n".join([*lines, r"\end{table}", r"{\footnotesize", *notes, "}", ""])
 
     def _blocks(self, width: int, bold: Callable[[str], str]) -> list[tuple[list[int], Rows]]:
         """Blocks of columns that fit the width, with their rows; columns below one heading stay together."""

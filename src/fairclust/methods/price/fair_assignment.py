@@ -81,7 +81,6 @@ class FairAssignment:
         return float(self.violation.max())
 
 
-@one_thread()
 def fair_assignment(
     distances: Any,
     sensitive_features: Any = None,
@@ -183,7 +182,8 @@ def fair_assignment(
         mean = None if weights is None else unit
         criterion = bounds_criterion(bounds, sensitive, potentials.group_sizes, n_clusters, unit=mean)
         criterion = replace(criterion, work=work)
-        return criterion, solve(potentials, criterion)
+        with one_thread():
+            return criterion, solve(potentials, criterion)
 
     assigned = partial(_assign, costs, potentials, sensitive, unit)
     if max_cost is None and max_cost_increase is None:
