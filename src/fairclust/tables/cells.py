@@ -60,16 +60,21 @@ _FRACTION = re.compile(
     rf"(?=\s*(?:(?:{'|'.join(map(re.escape, _SPELLINGS))})[a-z]{{0,2}})?[+)-]*$)"
 )
 # Points of so many.
-_SCORE = re.compile(r"(\d{1,3}(?:[.,]\d+)?)(?: out)? (?:of|sur|von|van|de|di|su) (5|10|20|30|100)")
+_SCORE = re.compile(
+    r"(\d{1,3}(?:[.,]\d+)?)(?: out)? (?:of|sur|von|van|de|di|su) (5|10|20|30|100)(?: [^\W\d]+)?"
+)
 # Numbers in several units, such as '2 h 30 min'.
-_PART = r"((?<![\d.,])\d+(?:[.,]\d+)?)\s*([^\W\d]+|['\"]+)?[.,]?\s*(?:(?:and|und|et|y|e|og|och|en)\s+)?"
+_PART = (
+    r"((?<![\d.,])\d+(?:[.,]\d+)?)\s*([^\W\d]+|['\"]+(?!\d{3}))?[.,]?\s*(?:(?:and|und|et|y|e|og|och|en)\s+)?"
+)
 _COMPOUND = re.compile(rf"(?:{_PART}){{2,4}}")
 # A number with what may stand around it.
 _MEASURED = re.compile(
     rf"(?P<open>\(\s*)?((?:<=?|>=?|≤|≥|~|≈|±|(?:{'|'.join(WORDS['about'])})\.?)\s*)?(?P<sign>[+-])?\s*"
     r"(?P<before>[^\d\s.,;:()\[\]<>=+/-]{1,4}\.?)?\s*(?P<sign2>[+-])?\s*"
     r"(?P<number>[.,]?[0-9](?:[0-9.,'_ ]*[0-9])?[.,]?(?:[eE][+-]?[0-9]+)?)\s*"
-    r"(?P<after>(?!/ *\d)[^\d\s.,;:()\[\]<>=+-][^\d;:()<>=+]{0,20}(?:10{2,4} ?[^\W\d]*|[23])?)?"
+    r"(?P<after>(?!/ *\d)(?:10[\^*]\d|[^\d\s.,;:()\[\]<>=+^-])"
+    r"(?:[^\d;:()<>=+]|10[\^*]\d|(?<=m)[23](?=/)|(?<=/)1[.,]73 ?){0,20}(?:10{2,4} ?[^\W\d]*|[23])?)?"
     r"(?P<end>[+-])?(?P<close>\s*\))?"
 )
 # What stands behind a number and does not change it: '100,-', '15*', '18[1]', '22 (est.)', '4 or more', '45 years old'.
@@ -121,7 +126,7 @@ def plain(text: str) -> str:
     if text.isascii():
         return text
     text = re.sub(r"(?<=\d)(?=[¼½¾⅓⅔⅛⅜⅝⅞])", " ", text)
-    text = re.sub(r"(?<=\d)[ºª]$", "", re.sub("[º˚](?=[CF])", "°", text))
+    text = re.sub(r"(?<=\d)[ºª]$", "", re.sub("[º˚](?=[CF])", "°", re.sub("10(?=[³⁴-⁹])", "10^", text)))
     text = unicodedata.normalize("NFKC", text).translate({0x2044: "/", 0x2019: "'"})
     text = "".join(str(unicodedata.decimal(sign)) if sign.isdecimal() else sign for sign in text)
     return re.sub("[\u2010-\u2015\u2212]", "-", text).strip()
@@ -302,7 +307,7 @@ def steps(words: Iterable[str]) -> list[str]:
     signs = [word[1:] for word in known if word[1:]]
     n_both = len(known) - len(heads)
     are_marked = bool(signs) if heads.isalpha() else n_both > 1 or (n_both > 0 and "-" in signs)
-    if all(re.fullmatch("[0-6A-Ga-g][+-]?", word) for word in known) and (
+    if any(all(re.fullmatch(f"[{first}][+-]?", word) for word in known) for first in ("0-6", "A-Ga-g")) and (
         are_marked or heads == "ABCDF" or (len(heads) > 3 and "ABCDEFG".startswith(heads))
     ):
         order = "- +" if heads[0] == "0" else "+ -"

@@ -30,7 +30,7 @@ _MONTH = rf"(?:{'|'.join(cells.WORDS['months'])})[^\W\d]*\.?"
 _DATE = re.compile(
     rf"([^\W\d]{{2,10}}\.?,? )?(\d{{4}}[-/.]\d{{1,2}}[-/.]\d{{1,2}}|\d{{1,2}}[-/.]\d{{1,2}}[-/.](\d{{2}}|\d{{4}})|"
     rf"\d{{1,2}}(?:st|nd|rd|th|er)?[ .-]+(?:de )?{_MONTH}[., -]+(?:de )?\d{{2,4}}|"
-    rf"{_MONTH}[ -](\d{{1,2}},? )?\d{{4}}|\d{{4}}-\d{{2}}|\d{{4}}[ -]?Q[1-4]|20\d\d-?W\d\d|"
+    rf"{_MONTH}[ -](\d{{1,2}},? )?\d{{4}}|\d{{4}}-(?:0\d|1[0-2])|\d{{4}}[ -]?Q[1-4]|20\d\d-?W\d\d|"
     r"Q[1-4][ -]\d{4}|T[1-4] (19|20)\d\d|\d{8}T\d+|\d{1,2}[-/](19|20)\d\d|\d{4}年\d{1,2}月(\d{1,2}日)?)([ T]+\d.*)?",
     re.IGNORECASE,
 )
@@ -40,7 +40,7 @@ _DAY = re.compile(r"((19|20)?\d\d)(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])")
 _SEVERAL = re.compile(r"[+-]?\d+([.,]\d+)?( ?[/±(;x×]|, ) ?[+-]?\d.*|\d{1,3}[-:]\d{1,3}")
 ID_NAME = re.compile(r"(^|[ _.-])(id|ids|uuid|guid|key|nr|no|index)$|[a-z]ID$", re.IGNORECASE)
 _TIME = re.compile(r"\d+(:\d\d){1,2}(?![\d:])")
-_PHONE = re.compile(r"(\+|00|\(0?)[\d ()/-]{6,}")
+_PHONE = re.compile(r"(\+|0|\()[\d ()/-]{6,}")
 _NEARLY_ALL = 0.95
 # The least share of numbers among the cells of a column of numbers whose other cells say that they are missing.
 _SOME = 0.1
@@ -144,7 +144,10 @@ def understand_column(column: pd.Series, asked: Asked) -> Column:
     if name.startswith("Unnamed: ") and name not in asked.features:
         return Column(name, "left out", "it has no name")
     if values.nunique() <= 1:
-        return Column(name, "left out", "constant" if len(values) else "constant: every cell is missing")
+        lacks = ", apart from missing cells" if len(values) < len(column) else ""
+        return Column(
+            name, "left out", f"constant{lacks}" if len(values) else "constant: every cell is missing"
+        )
     if pd.api.types.is_datetime64_any_dtype(values) or isinstance(
         values.iloc[0], datetime.date | datetime.time
     ):
@@ -276,8 +279,9 @@ def _as_label(column: Column, values: pd.Series, asked: Asked) -> Column | None:
             return Column(name, "identifier", why)
     is_coded = cells.is_named(name, "coded") and not cells.is_named(name, "amounts")
     is_code = is_coded or (cells.is_named(name, "codes") and high >= 100)
-    # Numbers of phones may be written in groups.
-    if is_code and "unit" not in column.reading:
+    # Numbers of phones may be written in groups, and '945xx' is a code.
+    unit = str(column.reading.get("unit", ""))
+    if is_code and not (unit in cells.SIZES or cells.is_currency(unit)):
         return _codes(values, name, "codes, by the name of the column", asked)
     are_years = low >= 1800 and high <= 2100 and distinct <= MAX_CATEGORIES
     if not is_plain:
