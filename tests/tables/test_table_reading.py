@@ -129,6 +129,7 @@ def test_kinds_of_files(people, tmp_path, name):
         (b"", "is empty"),
         (b"a,b\n", "has a header and no rows"),
         (b"\n \n", "is empty"),
+        (b"\n<html><table>\n<tr><td>a</td></tr>", "is HTML or XML. Fix: open it in a spreadsheet"),
         (b"a,b\n1,2\n1,2,3\n", "line 3 has 3 cells, but the first row has 2"),
         (b'a,b\n1,"2\n2"\n\n1\n', "line 5 has 1 cells, but the first row has 2"),
         (b"a,b\n1,2,3\n1,2,3\n", "line 2 has 3 cells, but the first row has 2. Fix: .* give every column a name"),
