@@ -70,7 +70,7 @@ _PART = (
 _COMPOUND = re.compile(rf"(?:{_PART}){{2,4}}")
 # A number with what may stand around it.
 _MEASURED = re.compile(
-    rf"(?P<open>\(\s*)?((?:<=?|>=?|≤|≥|~|≈|±|(?:{'|'.join(WORDS['about'])})\.?)\s*)?(?P<sign>[+-])?\s*"
+    rf"(?P<open>\(\s*)?((?:<=?|>=?|≤|≥|~|≈|±|\+/-|(?:{'|'.join(WORDS['about'])})\.?)\s*)?(?P<sign>[+-])?\s*"
     r"(?P<before>[^\d\s.,;:()\[\]<>=+/-]{1,4}\.?)?\s*(?P<sign2>[+-])?\s*"
     r"(?P<number>[.,]?[0-9](?:[0-9.,'_ ]*[0-9])?[.,]?(?:[eE][+-]?[0-9]+)?)\s*"
     r"(?P<after>(?!/ *\d)(?:10[\^*]\d|[^\d\s.,;:()\[\]<>=+^-])"
@@ -79,7 +79,7 @@ _MEASURED = re.compile(
 )
 # What stands behind a number and does not change it: '100,-', '15*', '18[1]', '22 (est.)', '4 or more', '45 years old'.
 _BEHIND = re.compile(
-    r"(?<=\d)[.,]-+(?=\D*$)|(?<=[\w%€$])\s*(?:\*+|[†‡§]|\[\w{1,3}\]|\((?:est|approx|ca|prov)[a-z]*\.?\))$|"
+    r"(?<=\d)[.,:]-+(?=\D*$)|(?<=[\w%€$])\s*(?:\*+|[†‡§]|\[\w{1,3}\]|\((?:est|approx|ca|prov)[a-z]*\.?\))$|"
     rf"(?<=[\d ])\s*(?:{_OR}) (?:{_OVER})\b|(?<=\d)\+(?= ?[^\W\d])|(?<=\w) (?:old|alt)$|"
     r"(?<!11)(?<=1)(?:st|er|re)$|(?<=2)nd$|(?<=3)rd$|(?<=\d)th$"
 )
