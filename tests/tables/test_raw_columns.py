@@ -44,7 +44,7 @@ def read(cells, name="x", **asked):
         ("1:45.5", 105.5 / 3600), ("3.8/4.0", 0.95), ("3+ doses", 3), ("5 percent", 5),
         ("1.2M", 1.2e6), ("$3.5 million", 3.5e6), ("12k€", 12e3), ("100,-", 100), ("٣", 3), ("120/80", None),
         ("1'005.-", 1005), ("5 m3/h", 5), ("90 mL/min/1.73 m²", 90), ("4.5 x10^9/L", 4.5), ("250 10⁹/L", 250),
-        ("4.5 out of 5 stars", 4.5), ("2 lata", 2), ("2 139:-", 2139), ("+/-5", 5), ("9u30", 9.5),
+        ("4.5 out of 5 stars", 4.5), ("2 lata", 2), ("2 139:-", 2139), ("+/-5", 5), ("9u30", 9.5), ("62 1/min", 62),
         ("14.30 Uhr", 14.5), ("2:05 min", 125 / 3600), ("350 mille", 350e3), ("3 mld", 3e9),
         ("21st", 21), ("3º", 3), ("11st 7 lb", 11.5), ("5'11\"", 5 + 11 / 12), ("4'40\"", None),
         ("P123", None), ("Q3", None), ("2020-01-01", None), ("1,5", None), ("10-20", None), ("(5", None),
@@ -214,6 +214,9 @@ def test_words_that_may_mean_zero_and_errors_of_spreadsheets_are_missing():
     assert odd.startswith(
         "5 cells ('keine', '#NV', '#¡DIV/0!' and more) count as missing; if 'keine' means 0, write 0"
     )
+    assert column(["$ 1,200.00", "$ -", "$ 3,400.50"] * 40).odd.endswith(
+        "if '$ -' means 0, write 0 in the table"
+    )
 
 
 def test_groups_that_seem_to_be_missing_values_are_named():
@@ -274,6 +277,7 @@ def test_the_first_note_names_odd_cells_and_rows_with_them_can_be_left_out():
         ([f"{i % 12 + 1:02d}/{1950 + i % 60}" for i in range(N)], "x", "left out"),
         ([f"{1990 + i % 30}年{i % 12 + 1}月{i % 28 + 1}日" for i in range(N)], "x", "left out"),
         ([200101 + i % 28 + 10000 * (i % 3) for i in range(N)], "x", "left out"),
+        ([100 * (2000 + i % 20) + i % 12 + 1 for i in range(N)], "x", "left out"),
         ([101 + i % 28 for i in range(N)], "x", "number"),
         ([f"{100 + i % 80}/{60 + i % 49}" for i in range(N)], "x", "left out"),
         ([100_000 + 1000 * (i % 77) for i in range(N)], "price", "number"),
@@ -343,6 +347,7 @@ def test_truth_values_in_several_spellings():
         ["とても不満", "不満", "普通", "満足"], ["Helt uenig", "Delvist uenig", "Delvist enig", "Helt enig"],
         ["A+", "A", "A-", "B+", "B"], ["Level 1", "Level 2", "Level 10"],
         ["I", "II", "III", "IV"], ["★", "★★", "★★★"], ["0", "3", "3+", "4-", "4"], ["1+", "1", "1-", "2+", "3"],
+        ["1", "2-", "3+", "4"],
         ["légère", "modérée", "sévère"],
         ["nada satisfecho", "poco satisfecho", "muy satisfecho"],
         ["unlikely", "rather likely", "likely", "very likely"],

@@ -72,8 +72,8 @@ _COMPOUND = re.compile(rf"(?:{_PART}){{2,4}}")
 _MEASURED = re.compile(
     rf"(?P<open>\(\s*)?((?:<=?|>=?|≤|≥|~|≈|±|\+/-|(?:{'|'.join(WORDS['about'])})\.?)\s*)?(?P<sign>[+-])?\s*"
     r"(?P<before>[^\d\s.,;:()\[\]<>=+/-]{1,4}\.?)?\s*(?P<sign2>[+-])?\s*"
-    r"(?P<number>[.,]?[0-9](?:[0-9.,'_ ]*[0-9])?[.,]?(?:[eE][+-]?[0-9]+)?)\s*"
-    r"(?P<after>(?!/ *\d)(?:10[\^*]\d|[^\d\s.,;:()\[\]<>=+^-])"
+    r"(?P<number>[.,]?[0-9](?:[0-9.,'_ ]*[0-9])?[.,]?(?:[eE][+-]?[0-9]+)?)(?<!\d 1)\s*"
+    r"(?P<after>(?!/ *\d)(?:10[\^*]\d|1(?=/)|[^\d\s.,;:()\[\]<>=+^-])"
     r"(?:[^\d;:()<>=+]|10[\^*]\d|(?<=m)[23](?=/)|(?<=/)1[.,]73 ?){0,20}(?:10{2,4} ?[^\W\d]*|[23])?)?"
     r"(?P<end>[+-])?(?P<close>\s*\))?"
 )
@@ -256,10 +256,13 @@ def is_unknown(text: str) -> bool:
     word = text.strip().lower()
     if not word or word in UNKNOWN or re.sub(r"^[(<[]([^()]*)[)>\]]$|\s*\(.*\)$", r"\1", word) in UNKNOWN:
         return True
-    # Errors of spreadsheets in all languages, such as '#¡DIV/0!', and amounts such as '- €'.
-    return bool(re.fullmatch(r"#[\w¡/]+[!?]|#nv", word)) or (
-        word[0] == "-" and not re.search(r"\d", word) and is_currency(word[1:])
-    )
+    # Errors of spreadsheets in all languages, such as '#¡DIV/0!'.
+    return bool(re.fullmatch(r"#[\w¡/]+[!?]|#nv", word)) or is_empty_amount(word)
+
+
+def is_empty_amount(word: str) -> bool:
+    """Whether a cell is an amount without a number, such as '- €' and '$ -'."""
+    return "-" in (word[0], word[-1]) and not re.search(r"\d", word) and is_currency(word.strip("- "))
 
 
 def truth(text: str) -> str:
@@ -306,7 +309,9 @@ def steps(words: Iterable[str]) -> list[str]:
     heads = "".join(sorted({word[0].upper() for word in known}))
     signs = [word[1:] for word in known if word[1:]]
     n_both = len(known) - len(heads)
-    are_marked = bool(signs) if heads.isalpha() else n_both > 1 or (n_both > 0 and "-" in signs)
+    are_marked = (
+        bool(signs) if heads.isalpha() else n_both > 1 or ("-" in signs and (n_both > 0 or "+" in signs))
+    )
     if any(all(re.fullmatch(f"[{first}][+-]?", word) for word in known) for first in ("0-6", "A-Ga-g")) and (
         are_marked or heads == "ABCDF" or (len(heads) > 3 and "ABCDEFG".startswith(heads))
     ):

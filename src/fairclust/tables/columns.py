@@ -35,7 +35,7 @@ _DATE = re.compile(
     re.IGNORECASE,
 )
 _MONTH_YEAR = re.compile(rf"(?:{'|'.join(cells.WORDS['months'])})-\d\d", re.IGNORECASE)
-_DAY = re.compile(r"((19|20)?\d\d)(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])")
+_DAY = re.compile(r"((19|20)?\d\d)(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])|(19|20)\d\d(0[1-9]|1[0-2])")
 # Blood pressures, means with their deviation, coordinates and the like.
 _SEVERAL = re.compile(r"[+-]?\d+([.,]\d+)?( ?[/±(;x×]|, ) ?[+-]?\d.*|\d{1,3}[-:]\d{1,3}")
 ID_NAME = re.compile(r"(^|[ _.-])(id|ids|uuid|guid|key|nr|no|index)$|[a-z]ID$", re.IGNORECASE)
@@ -415,7 +415,7 @@ def odd_cells(strange: pd.Series) -> str:
     shown = list(dict.fromkeys(strange))
     listed = ", ".join(shortened(repr(word)) for word in shown[:3]) + (" and more" if len(shown) > 3 else "")
     row = f" in data row {int(strange.index[0]) + 1:,}" if len(strange) == 1 else ""
-    zeros = [word for word in shown if word.lower() in cells.WORDS["zero"]]
+    zeros = [word for word in shown if word.lower() in cells.WORDS["zero"] or cells.is_empty_amount(word)]
     hint = f"; if {shortened(repr(zeros[0]))} means 0, write 0 in the table" if zeros else ""
     return f"{count(len(strange), 'cell')} ({listed}{row}) {'count' if len(strange) > 1 else 'counts'} as missing{hint}"
 
