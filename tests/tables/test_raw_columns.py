@@ -131,6 +131,7 @@ def test_units_of_one_kind_are_converted_and_others_are_an_error():
         (["$5", "$7", "9 €", "$11"], "'9 €' in data row 3"),
         (["1.7 m", "1.6 m", "170", "1.8 m"], "'170' in data row 3"),
         (["7/10", "8/10", "7", "3/10"], "'7' in data row 3"),
+        (["1.7m", "1.6m", "90k", "1.8m"], "'90k' in data row 3"),
     ],
 )
 @pytest.mark.parametrize("many", [False, True])
@@ -217,6 +218,10 @@ def test_words_that_may_mean_zero_and_errors_of_spreadsheets_are_missing():
     assert column(["$ 1,200.00", "$ -", "$ 3,400.50"] * 40).odd.endswith(
         "if '$ -' means 0, write 0 in the table"
     )
+
+
+def test_blank_cells_of_a_data_frame_are_missing():
+    assert column([" ", "29.85", "1889.5"] * 40).odd == "40 cells ('') count as missing"
 
 
 def test_groups_that_seem_to_be_missing_values_are_named():

@@ -262,7 +262,7 @@ def is_unknown(text: str) -> bool:
 
 def is_empty_amount(word: str) -> bool:
     """Whether a cell is an amount without a number, such as '- €' and '$ -'."""
-    return "-" in (word[0], word[-1]) and not re.search(r"\d", word) and is_currency(word.strip("- "))
+    return "-" in (word[:1], word[-1:]) and not re.search(r"\d", word) and is_currency(word.strip("- "))
 
 
 def truth(text: str) -> str:

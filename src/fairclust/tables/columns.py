@@ -51,7 +51,7 @@ _MANY = 2000
 # The decimal point of a file is not that of a column if the other one reads so many times as many cells.
 _CLEARLY = 1.02
 # A number without a unit, the unit that it may have beside another one, and points of so many.
-_BARE, _POINTS = re.compile(r"[+-]?[\d.,' ]+"), re.compile(r"\d+(?:[.,]\d+)? ?/ ?(10|20|30|100)")
+_BARE, _POINTS = re.compile(r"[+-]?[\d.,' ]+[kKbB]?"), re.compile(r"\d+(?:[.,]\d+)? ?/ ?(10|20|30|100)")
 _OTHER_UNIT = {"m": "cm", "cm": "m", "kg": "g", "g": "kg", "h": "min"}
 # The mean gap of numbers that rise from row to row and identify the rows is smaller than this.
 _GAP = 50
@@ -346,7 +346,8 @@ def _with_clear_units(
 ) -> tuple[dict[str, Any], np.ndarray]:
     """The reading and its numbers, without those that have no unit if they seem to have another one than the others.
 
-    Beside '1.72 m', 172 is in centimetres, and beside '7/10', 7 is a number of points.
+    Beside '1.72 m', 172 is in centimetres, and beside '7/10', 7 is a number of points. Beside '90k', '1.5m' may be
+    millions.
     """
     unit, there = reading.get("unit", ""), ~np.isnan(values) & (values != 0)
     is_bare = np.array([bool(_BARE.fullmatch(word)) for word in words])
@@ -357,6 +358,9 @@ def _with_clear_units(
         low, high = stated.min() / 2, 2 * stated.max()
         converted = bare * cells.SIZES[other][1] / cells.SIZES[unit][1]
         is_unclear = ((bare < low) | (bare > high)).all() and ((low <= converted) & (converted <= high)).all()
+        is_unclear |= unit == "m" and any(
+            word[-1] in "kKbB" for word in np.array(words, object)[there & is_bare]
+        )
     else:
         points = [_POINTS.fullmatch(word) for word in np.array(words, object)[there & ~is_bare]]
         is_unclear = all(points) and len({of and of[1] for of in points}) == 1 and bool((bare > 1).any())
