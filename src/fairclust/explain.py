@@ -12,8 +12,8 @@ from scipy.stats import hypergeom
 from fairclust.group_encoding import check_same_order
 from fairclust.messages import count, percent, shortened
 from fairclust.tables import decide
-from fairclust.tables.cells import truth
 from fairclust.tables.columns import Column, as_text, numbers
+from fairclust.tables.preparation import read
 
 __all__ = ["chance_ranges", "profile_lines", "profiles"]
 
@@ -124,8 +124,8 @@ def _differences(
         amounts = numbers(cells, {**column.reading, "log": False}).to_numpy()
         places, names = np.where(np.isfinite(amounts), 0, -1), [""]
     else:
-        text = as_text(cells)
-        text = text.map(truth, na_action="ignore") if column.reading.get("truth") else text
+        text = read(cells, column)
+        text = as_text(cells).where(text.notna()) if column.is_number else text
         places, names = pd.factorize(text)
         amounts = np.ones(len(places))
     there = places >= 0

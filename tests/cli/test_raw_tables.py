@@ -166,6 +166,10 @@ def test_the_label_file_has_every_row_its_identifier_and_the_reason_without_a_la
     # Without such rows there is no column of reasons.
     assert fit(capsys, people, "gender", "--out", out)[0] == 0
     assert list(pd.read_csv(out).columns) == ["row", "person", "cluster"]
+    # Whole numbers that a file has as floats stay whole.
+    frame.assign(person=np.arange(N) + 1.0).to_json(tmp_path / "t.json", orient="records")
+    assert fit(capsys, tmp_path / "t.json", "gender", "--out", out)[0] == 0
+    assert out.read_text().splitlines()[1].startswith("1,1,")
 
 
 def test_predict_gives_the_labels_of_the_fit_and_of_new_rows(people, tmp_path, capsys):

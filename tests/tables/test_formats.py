@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fairclust.tables import TableError, read_table
+from fairclust.tables import TableError, numbers, read_table
 from fairclust.tables.columns import understand
 
 N = 30
@@ -40,9 +40,15 @@ def test_other_json(people, tmp_path):
     assert same(read_table(tmp_path / "t.json"), people) == ["the rows are those of the key 'rows'"]
     (tmp_path / "t.json").write_text(json.dumps([{"a": {"b": 1}, "sex": "f"}, {"a": {"b": 2}, "sex": "m"}]))
     assert read_table(tmp_path / "t.json").to_dict("list") == {"sex": ["f", "m"], "a.b": [1, 2]}
-    for text in ('"x"', '{"a": 1', "[1, 2]"):
+    for text, reason in (
+        ('"x"', ""),
+        ('{"a": 1', ""),
+        ("[1, 2]", ""),
+        ('{"a": 1}\n\n{"a"', ".* line 3"),
+        ('[\n{"a"}]', ".* line 2"),
+    ):
         (tmp_path / "t.json").write_text(text)
-        with pytest.raises(TableError, match=r"holds no table|cannot be read as a table"):
+        with pytest.raises(TableError, match=rf"holds no table|cannot be read as a table{reason}"):
             read_table(tmp_path / "t.json")
 
 
@@ -177,10 +183,22 @@ def test_rows_at_the_end_with_words_in_the_first_cell_are_left_out(people, tmp_p
 
 def test_repeated_headers_and_rules_are_left_out(people, tmp_path):
     lines = people.to_csv(index=False).splitlines()
-    text = "\n".join([lines[0], "---,---,---", *lines[1:9], lines[0], *lines[9:]])
-    (tmp_path / "t.csv").write_text(text, encoding="utf-8")
-    notes = same(read_table(tmp_path / "t.csv"), people)
-    assert notes == ["2 rows left out, with the names of the columns again, or of dashes"]
+    for rule in ("---,---,---", "---,---,"):
+        text = "\n".join([lines[0], rule, *lines[1:9], lines[0], *lines[9:]])
+        (tmp_path / "t.csv").write_text(text, encoding="utf-8")
+        notes = same(read_table(tmp_path / "t.csv"), people)
+        assert notes == ["2 rows left out, with the names of the columns again, or of dashes"]
+
+
+def test_thousands_in_a_sheet_of_texts(tmp_path):
+    pytest.importorskip("openpyxl")
+    texts = pd.DataFrame({"sex": ["f", "m"] * 30, "pay": ["1.050", "950"] * 30})
+    texts.to_excel(tmp_path / "t.xlsx", index=False)
+    frame = read_table(tmp_path / "t.xlsx")
+    assert numbers(frame["pay"], understand(frame)[1].reading)[:2].tolist() == [1050, 950]
+    # Numbers of a sheet have their decimals.
+    texts.assign(pay=[1.125, 950] * 30).to_excel(tmp_path / "t.xlsx", index=False)
+    assert read_table(tmp_path / "t.xlsx")["pay"][:2].tolist() == [1.125, 950]
 
 
 def test_text_under_another_name_and_encoding(people, tmp_path):
@@ -223,17 +241,26 @@ def test_merged_cells_and_hidden_sheets(people, tmp_path):
     )
 
 
-def test_a_scale_of_spss_keeps_the_order_of_its_codes(people, tmp_path):
+@pytest.mark.parametrize(
+    ("codes", "steps"),
+    [
+        ({1: "sehr stark", 2: "etwas", 3: "keinesfalls"}, ["sehr stark", "etwas", "keinesfalls"]),
+        ({1: "sehr stark", 2: "etwas", 3: "keinesfalls", -9: "k.A."}, ["sehr stark", "etwas", "keinesfalls"]),
+        # What has no number beside the others is no step.
+        ({1: "under 1000", 2: "1000 and more", 98: "not asked"}, None),
+        ({"H": "viel", "L": "wenig", "M": "etwas"}, None),
+    ],
+)
+def test_a_scale_of_spss_keeps_the_order_of_its_codes(people, tmp_path, codes, steps):
     pyreadstat = pytest.importorskip("pyreadstat")
-    labels = {"level": {1: "sehr stark", 2: "etwas", 3: "keinesfalls"}}
     pyreadstat.write_sav(
-        people.assign(level=np.arange(N) % 3 + 1.0),
+        people.assign(level=np.resize([*codes], N)),
         tmp_path / "t.sav",
-        variable_value_labels=labels,
+        variable_value_labels={"level": codes},
         variable_measure={"level": "ordinal"},
     )
     column = understand(read_table(tmp_path / "t.sav")[["level"]])[0]
-    assert column.reading["levels"] == ["sehr stark", "etwas", "keinesfalls"]
+    assert column.reading.get("levels") == steps
 
 
 def test_the_header_line_of_a_text_can_be_stated(people, tmp_path):

@@ -43,6 +43,8 @@ def read(cells, name="x", **asked):
         ("USD 45m", 45e6), ("45 T€", 45e3), ("5.4 l/100 km", 5.4), ("4:30/km", 4.5), ("5 m²", 5),
         ("1:45.5", 105.5 / 3600), ("3.8/4.0", 0.95), ("3+ doses", 3), ("5 percent", 5),
         ("1.2M", 1.2e6), ("$3.5 million", 3.5e6), ("12k€", 12e3), ("100,-", 100), ("٣", 3), ("120/80", None),
+        ("1'005.-", 1005), ("5 m3/h", 5), ("90 mL/min/1.73 m²", 90), ("4.5 x10^9/L", 4.5), ("250 10⁹/L", 250),
+        ("4.5 out of 5 stars", 4.5), ("2 lata", 2), ("2 139:-", 2139), ("+/-5", 5), ("9u30", 9.5), ("62 1/min", 62),
         ("14.30 Uhr", 14.5), ("2:05 min", 125 / 3600), ("350 mille", 350e3), ("3 mld", 3e9),
         ("21st", 21), ("3º", 3), ("11st 7 lb", 11.5), ("5'11\"", 5 + 11 / 12), ("4'40\"", None),
         ("P123", None), ("Q3", None), ("2020-01-01", None), ("1,5", None), ("10-20", None), ("(5", None),
@@ -129,6 +131,7 @@ def test_units_of_one_kind_are_converted_and_others_are_an_error():
         (["$5", "$7", "9 €", "$11"], "'9 €' in data row 3"),
         (["1.7 m", "1.6 m", "170", "1.8 m"], "'170' in data row 3"),
         (["7/10", "8/10", "7", "3/10"], "'7' in data row 3"),
+        (["1.7m", "1.6m", "90k", "1.8m"], "'90k' in data row 3"),
     ],
 )
 @pytest.mark.parametrize("many", [False, True])
@@ -156,7 +159,8 @@ def test_percentages_among_many_shares_are_an_error():
 @pytest.mark.parametrize(
     ("code", "numbers", "is_told"),
     [
-        (999, range(18, 91), True), (-9, range(18, 91), True), (-99, [0.5, 2.25, 8.5], True), (9999, [1, 2, 3], True),
+        (999, range(18, 91), True), (999.9, range(18, 91), True), (-9, range(18, 91), True),
+        (-99, [0.5, 2.25, 8.5], True), (9999, [1, 2, 3], True),
         (9, [1, 2], True), (-1, range(0, 50), True), (99, range(18, 91), False), (-1, [0, 1], False),
         (9, range(1, 9), False), (-9, range(-20, 20), False), (500, range(18, 91), False),
     ],
@@ -206,11 +210,18 @@ def test_few_numbers_of_another_size_than_those_with_a_unit_are_missing():
 
 
 def test_words_that_may_mean_zero_and_errors_of_spreadsheets_are_missing():
-    counts = [*["1", "2", "4", "7"] * 99, "keine", "#NV", "#¡DIV/0!", "(leer)"]
+    counts = [*["1", "2", "4", "7"] * 99, "keine", "#NV", "#¡DIV/0!", "(leer)", "\\N"]
     odd = column(counts).odd
     assert odd.startswith(
-        "4 cells ('keine', '#NV', '#¡DIV/0!' and more) count as missing; if 'keine' means 0, write 0"
+        "5 cells ('keine', '#NV', '#¡DIV/0!' and more) count as missing; if 'keine' means 0, write 0"
     )
+    assert column(["$ 1,200.00", "$ -", "$ 3,400.50"] * 40).odd.endswith(
+        "if '$ -' means 0, write 0 in the table"
+    )
+
+
+def test_blank_cells_of_a_data_frame_are_missing():
+    assert column([" ", "29.85", "1889.5"] * 40).odd == "40 cells ('') count as missing"
 
 
 def test_groups_that_seem_to_be_missing_values_are_named():
@@ -252,6 +263,8 @@ def test_the_first_note_names_odd_cells_and_rows_with_them_can_be_left_out():
         ([f"{i:05d}" for i in range(501, 501 + 20)] * 20, "x", "category"),
         ([f"{i * 7 % 100000:05d}" for i in range(N)], "x", "identifier"),
         ([10115, 20095, 80331, 50667] * 100, "plz", "category"),
+        (["945xx", "021xx", "606xx", "606xx"] * 100, "zip", "category"),
+        ([f"0{150 + i % 30}/{1000000 + 7 * i}" for i in range(N)], "x", "identifier"),
         ([f"+49 170 {1000000 + 7 * i}" for i in range(N)], "x", "identifier"),
         ([51_000_017 + 3_141 * (i * i % 397) for i in range(N)], "x", "category"),
         ([1990 + i % 30 for i in range(N)], "year", "category"),
@@ -261,11 +274,15 @@ def test_the_first_note_names_odd_cells_and_rows_with_them_can_be_left_out():
         ([f"{12345678 + 977 * i}{'ABC'[i % 3]}" for i in range(N)], "dni", "identifier"),
         ([f"{i % 3}.{i % 7}.{i % 5}" for i in range(N)], "version", "category"),
         ([f"{i % 28 + 1:02d}.{i % 12 + 1}.2020" for i in range(N)], "x", "left out"),
+        ([f"{i % 28 + 1}. {i % 12 + 1}. 2020" for i in range(N)], "x", "left out"),
         ([20200101 + i % 28 for i in range(N)], "x", "left out"),
         ([f"12 Jan {2000 + i % 20}" for i in range(N)], "x", "left out"),
+        ([f"2020-{i % 12 + 1:02d}" for i in range(N)], "x", "left out"),
+        ([f"20{i}-{i + 1}" for i in range(14, 24)] * (N // 10), "season", "category"),
         ([f"{i % 12 + 1:02d}/{1950 + i % 60}" for i in range(N)], "x", "left out"),
         ([f"{1990 + i % 30}年{i % 12 + 1}月{i % 28 + 1}日" for i in range(N)], "x", "left out"),
         ([200101 + i % 28 + 10000 * (i % 3) for i in range(N)], "x", "left out"),
+        ([100 * (2000 + i % 20) + i % 12 + 1 for i in range(N)], "x", "left out"),
         ([101 + i % 28 for i in range(N)], "x", "number"),
         ([f"{100 + i % 80}/{60 + i % 49}" for i in range(N)], "x", "left out"),
         ([100_000 + 1000 * (i % 77) for i in range(N)], "price", "number"),
@@ -335,7 +352,11 @@ def test_truth_values_in_several_spellings():
         ["とても不満", "不満", "普通", "満足"], ["Helt uenig", "Delvist uenig", "Delvist enig", "Helt enig"],
         ["A+", "A", "A-", "B+", "B"], ["Level 1", "Level 2", "Level 10"],
         ["I", "II", "III", "IV"], ["★", "★★", "★★★"], ["0", "3", "3+", "4-", "4"], ["1+", "1", "1-", "2+", "3"],
+        ["1", "2-", "3+", "4"],
         ["légère", "modérée", "sévère"],
+        ["stimme nicht zu", "stimme eher nicht zu", "teils/teils", "stimme eher zu", "stimme voll zu"],
+        ["pas d'accord", "plutôt pas d'accord", "plutôt d'accord", "d'accord"],
+        ["dissatisfied", "somewhat dissatisfied", "somewhat satisfied", "satisfied"],
         ["nada satisfecho", "poco satisfecho", "muy satisfecho"],
         ["unlikely", "rather likely", "likely", "very likely"],
         ["dissatisfied", "neither satisfied nor dissatisfied", "satisfied"], ["I", "IIA", "IIB", "IV"],
@@ -362,6 +383,7 @@ def test_scales_and_ranges_are_ordered(scale):
         ["1", "11", "111"],
         ["red", "green", "blue"],
         ["a", "b", "c"],
+        ["0-", "0+", "A-", "A+", "B+"],
         ["555-1234", "555-2345", "556-11"],
     ],
 )

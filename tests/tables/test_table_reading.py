@@ -92,7 +92,7 @@ def test_new_rows_are_prepared_as_the_old_ones(people):
     one = preparation.transform(new)
     np.testing.assert_array_equal(old[:, :3], one[:, :3])
     assert (one[:, 3:6] == 0).all()  # a new category is none of the known ones
-    with pytest.raises(TableError, match="'income' has 5 cells that are not numbers"):
+    with pytest.raises(TableError, match=r"'income' has 5 cells that are not numbers.*Fix: write them"):
         preparation.transform(new.assign(income="many"))
 
 
@@ -129,6 +129,7 @@ def test_kinds_of_files(people, tmp_path, name):
         (b"", "is empty"),
         (b"a,b\n", "has a header and no rows"),
         (b"\n \n", "is empty"),
+        (b"\n<html><table>\n<tr><td>a</td></tr>", "is HTML or XML. Fix: open it in a spreadsheet"),
         (b"a,b\n1,2\n1,2,3\n", "line 3 has 3 cells, but the first row has 2"),
         (b'a,b\n1,"2\n2"\n\n1\n', "line 5 has 1 cells, but the first row has 2"),
         (b"a,b\n1,2,3\n1,2,3\n", "line 2 has 3 cells, but the first row has 2. Fix: .* give every column a name"),

@@ -118,7 +118,10 @@ def labels_table(frame: pd.DataFrame, reasons: pd.Series, labels: np.ndarray, id
     reason. The other rows get no cluster, and their `reasons` as text.
     """
     own = ("row", "cluster", "reason")
-    others = frame[ids].rename(columns=lambda name: f"{name} (table)" if name in own else name)
+    # Files of statistics programs have whole numbers as floats.
+    others = (
+        frame[ids].convert_dtypes().rename(columns=lambda name: f"{name} (table)" if name in own else name)
+    )
     table = pd.DataFrame({"row": frame.index + 1}, index=frame.index).join(others)
     clusters = pd.Series(pd.NA, index=frame.index, dtype="Int64")
     clusters[reasons == ""] = np.asarray(labels, dtype=np.int64)

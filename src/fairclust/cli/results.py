@@ -460,7 +460,7 @@ def _shares(result: dict[str, Any]) -> Shown:
             if name in cluster.get("chance", {}) and shares[i] is not None:
                 low, high = cluster["chance"][name]
                 outside = "" if low <= shares[i] <= high else "*"
-                cells[i] = f"{outside}{cells[i]} ({100 * low:.0f} to {100 * high:.0f})"
+                cells[i] = f"{outside}{cells[i]} ({100 * low:.1f} to {100 * high:.1f})"
         rows.append([str(cluster["cluster"]), f"{cluster['size']:,}", *cells])
     if bounds:
         ends = [f"{percent(bounds[name][0])} to {percent(bounds[name][1])}" for name in largest]

@@ -146,7 +146,8 @@ def read_rows(args: Raw, means: Collection[str] = ()) -> RowsInMemory:
     if counts is not None:
         counts = (counts[keep] / counts[keep].mean()).to_numpy()
         notes.append(
-            f"sizes, shares and costs count a row as often as {args.weight} says, relative to its mean"
+            f"sizes, shares and costs count a row as often as {args.weight} says, relative to its mean; what each "
+            "cluster is like counts every row once"
         )
     return RowsInMemory(
         preparation=preparation,

@@ -60,21 +60,26 @@ _FRACTION = re.compile(
     rf"(?=\s*(?:(?:{'|'.join(map(re.escape, _SPELLINGS))})[a-z]{{0,2}})?[+)-]*$)"
 )
 # Points of so many.
-_SCORE = re.compile(r"(\d{1,3}(?:[.,]\d+)?)(?: out)? (?:of|sur|von|van|de|di|su) (5|10|20|30|100)")
+_SCORE = re.compile(
+    r"(\d{1,3}(?:[.,]\d+)?)(?: out)? (?:of|sur|von|van|de|di|su) (5|10|20|30|100)(?: [^\W\d]+)?"
+)
 # Numbers in several units, such as '2 h 30 min'.
-_PART = r"((?<![\d.,])\d+(?:[.,]\d+)?)\s*([^\W\d]+|['\"]+)?[.,]?\s*(?:(?:and|und|et|y|e|og|och|en)\s+)?"
+_PART = (
+    r"((?<![\d.,])\d+(?:[.,]\d+)?)\s*([^\W\d]+|['\"]+(?!\d{3}))?[.,]?\s*(?:(?:and|und|et|y|e|og|och|en)\s+)?"
+)
 _COMPOUND = re.compile(rf"(?:{_PART}){{2,4}}")
 # A number with what may stand around it.
 _MEASURED = re.compile(
-    rf"(?P<open>\(\s*)?((?:<=?|>=?|≤|≥|~|≈|±|(?:{'|'.join(WORDS['about'])})\.?)\s*)?(?P<sign>[+-])?\s*"
+    rf"(?P<open>\(\s*)?((?:<=?|>=?|≤|≥|~|≈|±|\+/-|(?:{'|'.join(WORDS['about'])})\.?)\s*)?(?P<sign>[+-])?\s*"
     r"(?P<before>[^\d\s.,;:()\[\]<>=+/-]{1,4}\.?)?\s*(?P<sign2>[+-])?\s*"
-    r"(?P<number>[.,]?[0-9](?:[0-9.,'_ ]*[0-9])?[.,]?(?:[eE][+-]?[0-9]+)?)\s*"
-    r"(?P<after>(?!/ *\d)[^\d\s.,;:()\[\]<>=+-][^\d;:()<>=+]{0,20}(?:10{2,4} ?[^\W\d]*|[23])?)?"
+    r"(?P<number>[.,]?[0-9](?:[0-9.,'_ ]*[0-9])?[.,]?(?:[eE][+-]?[0-9]+)?)(?<!\d 1)\s*"
+    r"(?P<after>(?!/ *\d)(?:10[\^*]\d|1(?=/)|[^\d\s.,;:()\[\]<>=+^-])"
+    r"(?:[^\d;:()<>=+]|10[\^*]\d|(?<=m)[23](?=/)|(?<=/)1[.,]73 ?){0,20}(?:10{2,4} ?[^\W\d]*|[23])?)?"
     r"(?P<end>[+-])?(?P<close>\s*\))?"
 )
 # What stands behind a number and does not change it: '100,-', '15*', '18[1]', '22 (est.)', '4 or more', '45 years old'.
 _BEHIND = re.compile(
-    r"(?<=\d)[.,]-+(?=\D*$)|(?<=[\w%€$])\s*(?:\*+|[†‡§]|\[\w{1,3}\]|\((?:est|approx|ca|prov)[a-z]*\.?\))$|"
+    r"(?<=\d)[.,:]-+(?=\D*$)|(?<=[\w%€$])\s*(?:\*+|[†‡§]|\[\w{1,3}\]|\((?:est|approx|ca|prov)[a-z]*\.?\))$|"
     rf"(?<=[\d ])\s*(?:{_OR}) (?:{_OVER})\b|(?<=\d)\+(?= ?[^\W\d])|(?<=\w) (?:old|alt)$|"
     r"(?<!11)(?<=1)(?:st|er|re)$|(?<=2)nd$|(?<=3)rd$|(?<=\d)th$"
 )
@@ -121,7 +126,7 @@ def plain(text: str) -> str:
     if text.isascii():
         return text
     text = re.sub(r"(?<=\d)(?=[¼½¾⅓⅔⅛⅜⅝⅞])", " ", text)
-    text = re.sub(r"(?<=\d)[ºª]$", "", re.sub("[º˚](?=[CF])", "°", text))
+    text = re.sub(r"(?<=\d)[ºª]$", "", re.sub("[º˚](?=[CF])", "°", re.sub("10(?=[³⁴-⁹])", "10^", text)))
     text = unicodedata.normalize("NFKC", text).translate({0x2044: "/", 0x2019: "'"})
     text = "".join(str(unicodedata.decimal(sign)) if sign.isdecimal() else sign for sign in text)
     return re.sub("[\u2010-\u2015\u2212]", "-", text).strip()
@@ -251,10 +256,13 @@ def is_unknown(text: str) -> bool:
     word = text.strip().lower()
     if not word or word in UNKNOWN or re.sub(r"^[(<[]([^()]*)[)>\]]$|\s*\(.*\)$", r"\1", word) in UNKNOWN:
         return True
-    # Errors of spreadsheets in all languages, such as '#¡DIV/0!', and amounts such as '- €'.
-    return bool(re.fullmatch(r"#[\w¡/]+[!?]|#nv", word)) or (
-        word[0] == "-" and not re.search(r"\d", word) and is_currency(word[1:])
-    )
+    # Errors of spreadsheets in all languages, such as '#¡DIV/0!'.
+    return bool(re.fullmatch(r"#[\w¡/]+[!?]|#nv", word)) or is_empty_amount(word)
+
+
+def is_empty_amount(word: str) -> bool:
+    """Whether a cell is an amount without a number, such as '- €' and '$ -'."""
+    return "-" in (word[:1], word[-1:]) and not re.search(r"\d", word) and is_currency(word.strip("- "))
 
 
 def truth(text: str) -> str:
@@ -301,8 +309,10 @@ def steps(words: Iterable[str]) -> list[str]:
     heads = "".join(sorted({word[0].upper() for word in known}))
     signs = [word[1:] for word in known if word[1:]]
     n_both = len(known) - len(heads)
-    are_marked = bool(signs) if heads.isalpha() else n_both > 1 or (n_both > 0 and "-" in signs)
-    if all(re.fullmatch("[0-6A-Ga-g][+-]?", word) for word in known) and (
+    are_marked = (
+        bool(signs) if heads.isalpha() else n_both > 1 or ("-" in signs and (n_both > 0 or "+" in signs))
+    )
+    if any(all(re.fullmatch(f"[{first}][+-]?", word) for word in known) for first in ("0-6", "A-Ga-g")) and (
         are_marked or heads == "ABCDF" or (len(heads) > 3 and "ABCDEFG".startswith(heads))
     ):
         order = "- +" if heads[0] == "0" else "+ -"

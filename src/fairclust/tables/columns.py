@@ -28,19 +28,19 @@ FEW_ROWS = 20
 
 _MONTH = rf"(?:{'|'.join(cells.WORDS['months'])})[^\W\d]*\.?"
 _DATE = re.compile(
-    rf"([^\W\d]{{2,10}}\.?,? )?(\d{{4}}[-/.]\d{{1,2}}[-/.]\d{{1,2}}|\d{{1,2}}[-/.]\d{{1,2}}[-/.](\d{{2}}|\d{{4}})|"
+    rf"([^\W\d]{{2,10}}\.?,? )?(\d{{4}}[-/.]\d{{1,2}}[-/.]\d{{1,2}}|\d{{1,2}}[-/.] ?\d{{1,2}}[-/.] ?(\d{{2}}|\d{{4}})|"
     rf"\d{{1,2}}(?:st|nd|rd|th|er)?[ .-]+(?:de )?{_MONTH}[., -]+(?:de )?\d{{2,4}}|"
-    rf"{_MONTH}[ -](\d{{1,2}},? )?\d{{4}}|\d{{4}}-\d{{2}}|\d{{4}}[ -]?Q[1-4]|20\d\d-?W\d\d|"
+    rf"{_MONTH}[ -](\d{{1,2}},? )?\d{{4}}|\d{{4}}-(?:0\d|1[0-2])|\d{{4}}[ -]?Q[1-4]|20\d\d-?W\d\d|"
     r"Q[1-4][ -]\d{4}|T[1-4] (19|20)\d\d|\d{8}T\d+|\d{1,2}[-/](19|20)\d\d|\d{4}年\d{1,2}月(\d{1,2}日)?)([ T]+\d.*)?",
     re.IGNORECASE,
 )
 _MONTH_YEAR = re.compile(rf"(?:{'|'.join(cells.WORDS['months'])})-\d\d", re.IGNORECASE)
-_DAY = re.compile(r"((19|20)?\d\d)(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])")
+_DAY = re.compile(r"((19|20)?\d\d)(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])|(19|20)\d\d(0[1-9]|1[0-2])")
 # Blood pressures, means with their deviation, coordinates and the like.
 _SEVERAL = re.compile(r"[+-]?\d+([.,]\d+)?( ?[/±(;x×]|, ) ?[+-]?\d.*|\d{1,3}[-:]\d{1,3}")
 ID_NAME = re.compile(r"(^|[ _.-])(id|ids|uuid|guid|key|nr|no|index)$|[a-z]ID$", re.IGNORECASE)
 _TIME = re.compile(r"\d+(:\d\d){1,2}(?![\d:])")
-_PHONE = re.compile(r"(\+|00|\(0?)[\d ()/-]{6,}")
+_PHONE = re.compile(r"(\+|0|\()[\d ()/-]{6,}")
 _NEARLY_ALL = 0.95
 # The least share of numbers among the cells of a column of numbers whose other cells say that they are missing.
 _SOME = 0.1
@@ -51,7 +51,7 @@ _MANY = 2000
 # The decimal point of a file is not that of a column if the other one reads so many times as many cells.
 _CLEARLY = 1.02
 # A number without a unit, the unit that it may have beside another one, and points of so many.
-_BARE, _POINTS = re.compile(r"[+-]?[\d.,' ]+"), re.compile(r"\d+(?:[.,]\d+)? ?/ ?(10|20|30|100)")
+_BARE, _POINTS = re.compile(r"[+-]?[\d.,' ]+[kKbB]?"), re.compile(r"\d+(?:[.,]\d+)? ?/ ?(10|20|30|100)")
 _OTHER_UNIT = {"m": "cm", "cm": "m", "kg": "g", "g": "kg", "h": "min"}
 # The mean gap of numbers that rise from row to row and identify the rows is smaller than this.
 _GAP = 50
@@ -144,7 +144,10 @@ def understand_column(column: pd.Series, asked: Asked) -> Column:
     if name.startswith("Unnamed: ") and name not in asked.features:
         return Column(name, "left out", "it has no name")
     if values.nunique() <= 1:
-        return Column(name, "left out", "constant" if len(values) else "constant: every cell is missing")
+        lacks = ", apart from missing cells" if len(values) < len(column) else ""
+        return Column(
+            name, "left out", f"constant{lacks}" if len(values) else "constant: every cell is missing"
+        )
     if pd.api.types.is_datetime64_any_dtype(values) or isinstance(
         values.iloc[0], datetime.date | datetime.time
     ):
@@ -276,8 +279,9 @@ def _as_label(column: Column, values: pd.Series, asked: Asked) -> Column | None:
             return Column(name, "identifier", why)
     is_coded = cells.is_named(name, "coded") and not cells.is_named(name, "amounts")
     is_code = is_coded or (cells.is_named(name, "codes") and high >= 100)
-    # Numbers of phones may be written in groups.
-    if is_code and "unit" not in column.reading:
+    # Numbers of phones may be written in groups, and '945xx' is a code.
+    unit = str(column.reading.get("unit", ""))
+    if is_code and not (unit in cells.SIZES or cells.is_currency(unit)):
         return _codes(values, name, "codes, by the name of the column", asked)
     are_years = low >= 1800 and high <= 2100 and distinct <= MAX_CATEGORIES
     if not is_plain:
@@ -342,7 +346,8 @@ def _with_clear_units(
 ) -> tuple[dict[str, Any], np.ndarray]:
     """The reading and its numbers, without those that have no unit if they seem to have another one than the others.
 
-    Beside '1.72 m', 172 is in centimetres, and beside '7/10', 7 is a number of points.
+    Beside '1.72 m', 172 is in centimetres, and beside '7/10', 7 is a number of points. Beside '90k', '1.5m' may be
+    millions.
     """
     unit, there = reading.get("unit", ""), ~np.isnan(values) & (values != 0)
     is_bare = np.array([bool(_BARE.fullmatch(word)) for word in words])
@@ -353,6 +358,9 @@ def _with_clear_units(
         low, high = stated.min() / 2, 2 * stated.max()
         converted = bare * cells.SIZES[other][1] / cells.SIZES[unit][1]
         is_unclear = ((bare < low) | (bare > high)).all() and ((low <= converted) & (converted <= high)).all()
+        is_unclear |= unit == "m" and any(
+            word[-1] in "kKbB" for word in np.array(words, object)[there & is_bare]
+        )
     else:
         points = [_POINTS.fullmatch(word) for word in np.array(words, object)[there & ~is_bare]]
         is_unclear = all(points) and len({of and of[1] for of in points}) == 1 and bool((bare > 1).any())
@@ -411,7 +419,7 @@ def odd_cells(strange: pd.Series) -> str:
     shown = list(dict.fromkeys(strange))
     listed = ", ".join(shortened(repr(word)) for word in shown[:3]) + (" and more" if len(shown) > 3 else "")
     row = f" in data row {int(strange.index[0]) + 1:,}" if len(strange) == 1 else ""
-    zeros = [word for word in shown if word.lower() in cells.WORDS["zero"]]
+    zeros = [word for word in shown if word.lower() in cells.WORDS["zero"] or cells.is_empty_amount(word)]
     hint = f"; if {shortened(repr(zeros[0]))} means 0, write 0 in the table" if zeros else ""
     return f"{count(len(strange), 'cell')} ({listed}{row}) {'count' if len(strange) > 1 else 'counts'} as missing{hint}"
 

@@ -335,7 +335,8 @@ def read(cells: pd.Series, column: Column) -> pd.Series:
         what = "are not steps of its scale" if column.role == "ordered" else "are not numbers"
         raise TableError(
             f"column {column.name!r} has {len(strange):,} cells that {what}, the first is "
-            f"{shortened(repr(strange.iloc[0]))} in data row {strange.index[0] + 1:,}"
+            f"{shortened(repr(' '.join(strange.iloc[0].split())))} in data row {strange.index[0] + 1:,}. Fix: write "
+            "them as in the table of the fit"
         )
     large = found.abs() >= _TOO_LARGE
     if large.any():

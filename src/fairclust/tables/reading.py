@@ -217,8 +217,10 @@ def open_table(path: Path, form: Format) -> Opened:
         raise TableError(f"--sheet: {path} is no workbook, so it has no sheets. Fix: leave the option out")
     with _plain_errors(path, form):
         if end in _WORKBOOKS and _is_workbook(path):
-            sheet, notes = _sheet_as_csv(path, form)
-            form = form._replace(delimiter=",", decimal=form.decimal or ".", encoding="utf-8")
+            sheet, notes, has_decimals = _sheet_as_csv(path, form)
+            # In a sheet without decimals, '1.050' beside '950' is text, as in a CSV.
+            decimal = form.decimal or ("." if has_decimals else None)
+            form = form._replace(delimiter=",", decimal=decimal, encoding="utf-8")
             opened = _open_text(path, form, partial(io.BytesIO, sheet))
             return opened._replace(notes=[*opened.notes, *notes])
         if end not in _READERS:
@@ -292,6 +294,10 @@ def _open_text(path: Path, form: Format, opener: Callable[[], IO[Any]]) -> Opene
         else:
             head = [*islice(_text(file, form), _MOST_COMMENTS + _HEAD_ROWS)]
             above = _comments_above(head, form)
+    if "".join(head[above:]).lstrip().startswith("<"):
+        raise TableError(
+            f"{path} is HTML or XML. Fix: open it in a spreadsheet, and save it as .xlsx or .csv"
+        )
     sign = form.delimiter or _likely_delimiter(head[above : above + _HEAD_ROWS])
     dialect: dict[str, Any] = {"quotechar": form.quote, "skipinitialspace": sign != " "}
     ahead, footers, repeats = list[list[str]](), list[str](), list[range]()
@@ -415,7 +421,8 @@ def _repeats(row: Sequence[str], names: Sequence[str]) -> bool:
     """Whether a row below the header is the header again, or has nothing but dashes."""
     cells = [cell.strip() for cell in row]
     is_header = cells == [*names] and any(name[:1].isalpha() for name in names)
-    return len(cells) > 1 and (is_header or all(re.fullmatch("[-=:]{3,}", cell) for cell in cells))
+    filled = [*filter(None, cells)]
+    return len(filled) > 1 and (is_header or all(re.fullmatch("[-=:]{3,}", cell) for cell in filled))
 
 
 def _comments_above(head: list[str], form: Format) -> int:
@@ -546,20 +553,22 @@ def _arff_head(lines: Iterable[str], path: Path) -> tuple[int, list[str]]:
     )
 
 
-def _sheet_as_csv(path: Path, form: Format) -> tuple[bytes, list[str]]:
+def _sheet_as_csv(path: Path, form: Format) -> tuple[bytes, list[str], bool]:
     """The sheet that is asked for, has an expected name, or is the largest; and a note on others.
 
-    Lines count the rows of the sheet, also those that are empty.
+    Lines count the rows of the sheet, also those that are empty. The last result is whether a number has decimals.
     """
     from python_calamine import CalamineWorkbook, SheetVisibleEnum
 
     book = CalamineWorkbook.from_path(str(path))
     sheets: dict[str, list[list[str]]] = {}
     hidden = {of.name for of in book.sheets_metadata if of.visible != SheetVisibleEnum.Visible}
-    filled = set[str]()
+    filled, with_decimals = set[str](), set[str]()
     for name in sorted(book.sheet_names, key=hidden.__contains__):
         sheet = book.get_sheet_by_name(name)
         cells = sheet.to_python(skip_empty_area=False)
+        if any(isinstance(cell, float) and cell % 1 for row in cells for cell in row):
+            with_decimals.add(name)
         rows = [[" ".join(value_text(cell).splitlines()) for cell in row] for row in cells]
         place = _header_place(rows[:_HEAD_ROWS]) if rows else 0
         for (top, left), (bottom, right) in sheet.merged_cell_ranges or ():
@@ -589,7 +598,7 @@ def _sheet_as_csv(path: Path, form: Format) -> tuple[bytes, list[str]]:
         notes.append(f"cells of the sheet {name!r} that span several rows count for each of these rows")
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows(row if any(row) else [] for row in sheets[name])
-    return text.getvalue().encode(), notes
+    return text.getvalue().encode(), notes, name in with_decimals
 
 
 _Read = tuple[pd.DataFrame, list[str]]
@@ -608,8 +617,11 @@ def _read_statistics(path: Path, form: Format) -> _Read:
     labels = about.variable_value_labels if end in ("sav", "por", "dta") else {}
     labels = {name: of for name, of in labels.items() if frame[name].dropna().isin([*of]).all()}
     for name, of in labels.items():
-        steps = [of[code] for code in sorted(of)]
-        is_scale = about.variable_measure.get(name) == "ordinal" and len({*steps}) == len(steps) > 2
+        steps = pd.Series([*of.values()], pd.to_numeric(pd.Index([*of]), errors="coerce")).sort_index()
+        is_scale = about.variable_measure.get(name) == "ordinal" and steps.is_unique and len(steps) > 2
+        # Letters have no order, and a code far from all others, such as 99, is no step.
+        codes = steps.index[~steps.map(is_unknown)]
+        is_scale = is_scale and 2 * np.diff(codes).max(initial=0) <= codes.max() - codes.min()
         frame[name] = frame[name].map(of).astype(pd.CategoricalDtype(steps, True) if is_scale else "category")
     names = shortened(", ".join(labels), 200)
     return frame, [f"the labels of the codes are the values of {names}"] if names else []
@@ -621,8 +633,11 @@ def _read_json(path: Path, form: Format) -> _Read:
         text = _text(file, form).read()
     try:
         content = json.loads(text)
-    except json.JSONDecodeError:
-        content = [json.loads(line) for line in text.splitlines() if line.strip()]
+    except json.JSONDecodeError as error:
+        if error.msg != "Extra data":
+            raise
+        # As one list, so that an error names the line of the file.
+        content = json.loads("[" + re.sub(r"\n(?=[^\S\n]*\S)", ",\n", text.lstrip()) + "]")
     if not isinstance(content, dict):
         return pd.json_normalize(content), []
     lists = [key for key, of in content.items() if isinstance(of, list) and of and isinstance(of[0], dict)]
