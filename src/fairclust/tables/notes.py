@@ -141,10 +141,10 @@ def left_out_rows(reasons: Mapping[str, int], missing: str) -> list[str]:
     total = sum(reasons.values())
     if not total:
         return []
-    told = ", ".join(f"{reason} ({count:,})" for reason, count in reasons.items())
+    listed = ", ".join(f"{reason} ({count:,})" for reason, count in reasons.items())
     lack = any(reason.startswith("no value in ") for reason in reasons)
     advice = "; --missing group makes missing values a group" if lack and missing == "impute" else ""
-    return [f"{total:,} {'rows are' if total > 1 else 'row is'} left out: {told}{advice}"]
+    return [f"{total:,} {'rows are' if total > 1 else 'row is'} left out: {listed}{advice}"]
 
 
 def _alike(groups: pd.Series) -> list[str]:

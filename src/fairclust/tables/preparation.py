@@ -212,22 +212,22 @@ class Preparation:
 
     def notes_on(self, frame: pd.DataFrame) -> list[str]:
         """Sentences on cells of new rows that count as missing, or as none of the known values."""
-        told, lacking = [], []
+        sentences, lacking = [], []
         for column in self.columns:
             cells = frame[column.name]
             missing = read(cells, column).isna()
             if odd := odd_cells(cells[missing & cells.notna()].astype(str)):
-                told.append(f"{column.name}: {odd}")
+                sentences.append(f"{column.name}: {odd}")
             if missing.any():
                 lacking.append(f"{column.name} {missing.sum():,} of {len(frame):,}")
-        told += [
+        sentences += [
             f"{name}: {count(len(values), 'value')} did not occur in the fit, such as {shortened(repr(values[0]))}; "
             "these rows count as having none of the known values"
             for name, values in self.unseen(frame).items()
         ]
         if lacking:
-            told.append(f"missing cells, {notes.TREATED[self.missing]}: {', '.join(lacking)}")
-        return told
+            sentences.append(f"missing cells, {notes.TREATED[self.missing]}: {', '.join(lacking)}")
+        return sentences
 
     def unseen(self, frame: pd.DataFrame) -> dict[str, list[str]]:
         """For each column of categories, its values that did not occur in the fit, if there are any.
@@ -313,9 +313,9 @@ def decide(
     preparation.columns = [_learned(of, cells[of.name][kept], scale, missing) for of in features]
     urgent = notes.far_cells({of.name: cells[of.name][kept] for of in features if of.is_number})
     urgent += [f"{column.name}: {column.odd}" for column in columns if column.odd]
-    told = [*urgent, *notes.of_columns(columns, cells, groups, missing)]
-    told += [f"{name}: {of.note}" for name, of in understood.items() if of.note]
-    return Decision(preparation, columns, told, len(urgent))
+    sentences = [*urgent, *notes.of_columns(columns, cells, groups, missing)]
+    sentences += [f"{name}: {of.note}" for name, of in understood.items() if of.note]
+    return Decision(preparation, columns, sentences, len(urgent))
 
 
 def read(cells: pd.Series, column: Column) -> pd.Series:
