@@ -150,6 +150,10 @@ def test_bad_files(tmp_path, text, message):
         read_table(path)
 
 
+def test_a_name_in_angle_brackets_is_no_markup(tmp_path):
+    assert list(read_text(tmp_path, "<TICKER>,<PER>\nA,1\nB,2\n")) == ["<TICKER>", "<PER>"]
+
+
 @pytest.mark.parametrize(
     ("column", "cells", "n_rows"),
     [

@@ -73,7 +73,7 @@ _MEASURED = re.compile(
     rf"(?P<open>\(\s*)?((?:<=?|>=?|≤|≥|~|≈|±|\+/-|(?:{'|'.join(WORDS['about'])})\.?)\s*)?(?P<sign>[+-])?\s*"
     r"(?P<before>[^\d\s.,;:()\[\]<>=+/-]{1,4}\.?)?\s*(?P<sign2>[+-])?\s*"
     r"(?P<number>[.,]?[0-9](?:[0-9.,'_ ]*[0-9])?[.,]?(?:[eE][+-]?[0-9]+)?)(?<!\d 1)\s*"
-    r"(?P<after>(?!/ *\d)(?:10[\^*]\d|1(?=/)|[^\d\s.,;:()\[\]<>=+^-])"
+    r"(?P<after>(?!/ *\d)(?:(?<!\d)(?:10[\^*]\d|1(?=/))|[^\d\s.,;:()\[\]<>=+^-])"
     r"(?:[^\d;:()<>=+]|10[\^*]\d|(?<=m)[23](?=/)|(?<=/)1[.,]73 ?){0,20}(?:10{2,4} ?[^\W\d]*|[23])?)?"
     r"(?P<end>[+-])?(?P<close>\s*\))?"
 )
@@ -141,7 +141,7 @@ def measured(text: str, decimal: str, clock: str = "h") -> tuple[float, str] | N
     '7 h 30' are 7.5 hours, and '1.2M' is 1200000. With the `clock` "min", '7:30' are minutes.
     """
     # Excel writes an apostrophe before numbers that are text.
-    text = plain(text).removeprefix("'")
+    text = re.sub(r"(?<=\d)\s*[x×*·]\s*10\^(-?\d+)$", r"e\1", plain(text).removeprefix("'"))
     signs = ("." if decimal == "," else ",") + " '_"
     if (number := as_number(text, decimal, signs)) is not None:
         return number, ""

@@ -40,7 +40,7 @@ _DAY = re.compile(r"((19|20)?\d\d)(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])|(19|20)\d
 _SEVERAL = re.compile(r"[+-]?\d+([.,]\d+)?( ?[/±(;x×]|, ) ?[+-]?\d.*|\d{1,3}[-:]\d{1,3}")
 ID_NAME = re.compile(r"(^|[ _.-])(id|ids|uuid|guid|key|nr|no|index)$|[a-z]ID$", re.IGNORECASE)
 _TIME = re.compile(r"\d+(:\d\d){1,2}(?![\d:])")
-_PHONE = re.compile(r"(\+|0|\()[\d ()/-]{6,}")
+_PHONE = re.compile(r"(\+|0(?=\d)|\()[\d ()/-]{6,}")
 _NEARLY_ALL = 0.95
 # The least share of numbers among the cells of a column of numbers whose other cells say that they are missing.
 _SOME = 0.1
@@ -358,7 +358,8 @@ def _with_clear_units(
         low, high = stated.min() / 2, 2 * stated.max()
         converted = bare * cells.SIZES[other][1] / cells.SIZES[unit][1]
         is_unclear = ((bare < low) | (bare > high)).all() and ((low <= converted) & (converted <= high)).all()
-        is_unclear |= unit == "m" and any(
+        has_blank = any(" m" in word for word in words)
+        is_unclear |= (unit == "m" and not has_blank) and any(
             word[-1] in "kKbB" for word in np.array(words, object)[there & is_bare]
         )
     else:
@@ -387,9 +388,13 @@ def _read(words: Sequence[str], counts: np.ndarray, decimal: str) -> tuple[int, 
             units[amount[1]] += int(n)
     # Among hours, 'm' are minutes, so that the column is not measured in metres.
     times = Counter({unit: n for unit, n in units.items() if cells.SIZES.get(unit, ("",))[0] == "time"})
+    # A few cells such as '12 h' do not make times of prices, nor one of them of metres.
+    letters = sum(units[of] for of in ("m", "M", "J", "a"))
+    if 20 * times.total() <= units.total() or 2 * (times.total() + letters) <= units.total():
+        times.clear()
     unit, n_rows = (times or units).most_common(1)[0] if units else ("", 0)
     # A letter behind some of the numbers, as in '2A' among '75', and '5a' beside '5b', is no unit.
-    is_letter = len(unit) == 1 and unit.isalpha() and unit not in cells.SIZES
+    is_letter = len(unit) == 1 and unit.isalpha() and not (unit in cells.SIZES or cells.is_currency(unit))
     if is_letter and n_rows < _NEARLY_ALL * counts[[amount is not None for amount in amounts]].sum():
         unit = ""
     values = np.array([cells.in_unit(amount, unit) for amount in amounts], dtype=float)

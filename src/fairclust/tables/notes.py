@@ -21,10 +21,8 @@ _SHOWN = 10
 _FAR_CELLS, _ROWS_OF_VARIANCE, _MOST_VARIANCE = 3, 20, 0.5
 # Numbers that stand for missing values in files of surveys. A negative one is far from numbers from 0 with this range.
 _WIDE = 10
-_CODES = [
-    -1,
-    *(sign * (10**n - less) for sign in (1, -1) for n in range(1, 8) for less in (1, 2, 3, 0.1, 0.01)),
-]
+_CODES = [-1, *(sign * (10**n - less) for sign in (1, -1) for n in range(1, 8) for less in (1, 2, 3))]
+_CODES += [999.9, 9999.9, -99.9, -999.9, -9999.9]
 _CODES += [sign * int(digit * n) for sign in (1, -1) for n in range(2, 8) for digit in "78"]
 
 

@@ -52,6 +52,9 @@ _ROWS_AHEAD, _ROWS_OF_DECIMALS = 2000, 500
 # Older pandas rounds the last digit of some numbers unless it is told otherwise.
 _IS_EXACT = tuple(map(int, pd.__version__.split(".")[:2])) >= (3, 1)
 _EXACT: dict[str, Any] = {} if _IS_EXACT else {"float_precision": "round_trip"}
+_MARKUP = re.compile(r"\s*<(?:[!?]|(?:html|head|body|meta|style|table|div|workbook)\b)", re.IGNORECASE)
+# Three digits behind a point can be thousands, others are decimals.
+_DECIMALS = re.compile(r"[+-]?\d+\.(?:\d{1,2}|\d{4,})")
 _ATTRIBUTE = re.compile(r"""\s*@attribute\s+('[^']*'|"[^"]*"|\S+)\s""", re.IGNORECASE)
 
 
@@ -294,7 +297,7 @@ def _open_text(path: Path, form: Format, opener: Callable[[], IO[Any]]) -> Opene
         else:
             head = [*islice(_text(file, form), _MOST_COMMENTS + _HEAD_ROWS)]
             above = _comments_above(head, form)
-    if "".join(head[above:]).lstrip().startswith("<"):
+    if _MARKUP.match("".join(head[above:])):
         raise TableError(
             f"{path} is HTML or XML. Fix: open it in a spreadsheet, and save it as .xlsx or .csv"
         )
@@ -567,9 +570,11 @@ def _sheet_as_csv(path: Path, form: Format) -> tuple[bytes, list[str], bool]:
     for name in sorted(book.sheet_names, key=hidden.__contains__):
         sheet = book.get_sheet_by_name(name)
         cells = sheet.to_python(skip_empty_area=False)
-        if any(isinstance(cell, float) and cell % 1 for row in cells for cell in row):
-            with_decimals.add(name)
         rows = [[" ".join(value_text(cell).splitlines()) for cell in row] for row in cells]
+        if any(isinstance(cell, float) and cell % 1 for row in cells for cell in row) or any(
+            _DECIMALS.fullmatch(cell) for row in rows for cell in row
+        ):
+            with_decimals.add(name)
         place = _header_place(rows[:_HEAD_ROWS]) if rows else 0
         for (top, left), (bottom, right) in sheet.merged_cell_ranges or ():
             # A cell that spans rows of data states the value of all of them.
@@ -621,7 +626,7 @@ def _read_statistics(path: Path, form: Format) -> _Read:
         is_scale = about.variable_measure.get(name) == "ordinal" and steps.is_unique and len(steps) > 2
         # Letters have no order, and a code far from all others, such as 99, is no step.
         codes = steps.index[~steps.map(is_unknown)]
-        is_scale = is_scale and 2 * np.diff(codes).max(initial=0) <= codes.max() - codes.min()
+        is_scale = is_scale and 3 * np.diff(codes).max(initial=0) <= 2 * (codes.max() - codes.min())
         frame[name] = frame[name].map(of).astype(pd.CategoricalDtype(steps, True) if is_scale else "category")
     names = shortened(", ".join(labels), 200)
     return frame, [f"the labels of the codes are the values of {names}"] if names else []
@@ -637,7 +642,7 @@ def _read_json(path: Path, form: Format) -> _Read:
         if error.msg != "Extra data":
             raise
         # As one list, so that an error names the line of the file.
-        content = json.loads("[" + re.sub(r"\n(?=[^\S\n]*\S)", ",\n", text.lstrip()) + "]")
+        content = json.loads("[" + re.sub(r"\n(?=[^\S\n]*\S)", ",\n", text.strip()) + "]")
     if not isinstance(content, dict):
         return pd.json_normalize(content), []
     lists = [key for key, of in content.items() if isinstance(of, list) and of and isinstance(of[0], dict)]
