@@ -57,6 +57,7 @@ DAMAGE = [
     ("tables.table2.settings", {"vfc_kmeanz": {}}, ""),
     ("tables.table2.variants", {"vfc_kmeanz": ["kmeans"]}, ""),
     ("tables.table2.number", "99", ": "),
+    ("figures.fig2_kmeans.sweep", "figure22", ": there is no 'figure22'; did you mean 'figure2'"),
     ("tables.table2.settings", {"vfc_kmeans": {"lamm": 1}}, ".vfc_kmeans: there is no parameter 'lamm'; did"),
     *(
         ("tables.table2.layout", {"rows": {"A": row}, "columns": [{"B": column}]}, said)
