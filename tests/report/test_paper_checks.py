@@ -57,7 +57,6 @@ DAMAGE = [
     ("tables.table2.settings", {"vfc_kmeanz": {}}, ""),
     ("tables.table2.variants", {"vfc_kmeanz": ["kmeans"]}, ""),
     ("tables.table2.number", "99", ": "),
-    ("figures.fig2_kmeans.sweep", "figure22", ": there is no 'figure22'; did you mean 'figure2'"),
     ("tables.table2.settings", {"vfc_kmeans": {"lamm": 1}}, ".vfc_kmeans: there is no parameter 'lamm'; did"),
     *(
         ("tables.table2.layout", {"rows": {"A": row}, "columns": [{"B": column}]}, said)
@@ -86,6 +85,13 @@ def test_every_damaged_field_of_a_paper_is_found(paper, place, value, said):
     problems = paper(lambda spec: inside_of(spec, at).update({at[-1]: value}))
     assert problems and all(line.startswith("papers.mine.") for line in problems)
     assert any(f"papers.mine.{place}{said}" in line for line in problems), problems
+
+
+def test_a_sweep_that_no_experiment_has_is_found(paper):
+    (problem,) = paper(lambda spec: spec["figures"]["fig3_kmeans"].update(sweep="figure33"))
+    assert problem.startswith(
+        "papers.mine: the sweep of fig3_kmeans is no experiment's: 'figure33'; did you mean"
+    )
 
 
 @pytest.mark.parametrize("place", ["tables.table2.match.table", "figures.fig1_kmeans.table"])

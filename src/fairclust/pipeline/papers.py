@@ -358,12 +358,6 @@ class PaperSpec(Spec):
         for key, number in named.items():
             if number and number not in numbers:
                 raise ValueError(f"{key}: there is no {number!r}; {nearest(number, numbers)}")
-        sweeps = {"", ALL, *(experiment.sweep for experiment in self.experiments)}
-        read = {f"figures.{key}": one.sweep for key, one in self.figures.items()}
-        read |= {f"claims.{key}": one.sweep for key, one in self.claims.items()}
-        for key, sweep in read.items():
-            if sweep not in sweeps and not self.cells_of:
-                raise ValueError(f"{key}.sweep: there is no {sweep!r}; {nearest(sweep, sweeps)}")
         if "claims" in self.tables:
             raise ValueError("tables: 'claims' is the file of the paper's claims; rename the table")
         return self

@@ -16,7 +16,7 @@ from fairclust.messages import misspelt, nearest
 from fairclust.pipeline.columns import COLUMNS
 from fairclust.pipeline.config import Config, ConfigError
 from fairclust.pipeline.fingerprint import class_parameters
-from fairclust.pipeline.papers import PaperSpec
+from fairclust.pipeline.papers import ALL, PaperSpec
 from fairclust.pipeline.reported import load_programs, load_reported
 from fairclust.report.checks import claim_problems
 
@@ -29,6 +29,15 @@ def paper_problems(config: Config) -> list[str]:
         tables = [table.number for table in spec.tables.values()]
         claims = (line for key, claim in spec.claims.items() for line in claim_problems(key, claim, tables))
         found += [*_of_files(name, spec, config), *(f"papers.{name}.{line}" for line in claims)]
+        others = config.papers if ALL in spec.cells_of else {name, *spec.cells_of}
+        sweeps = {"", ALL, *(one.sweep for other in others for one in config.papers[other].experiments)}
+        for part in ("figures", "claims"):
+            for key, one in getattr(spec, part).items():
+                if one.sweep not in sweeps:
+                    meant = nearest(one.sweep, sweeps)
+                    found.append(
+                        f"papers.{name}.{part}.{key}.sweep: no experiment has {one.sweep!r}; {meant}"
+                    )
     return list(dict.fromkeys(found))
 
 
