@@ -219,14 +219,20 @@ def move_points(
         return worst, unit * (_ALL * burden.sum(axis=0) + any_excess * (worst > _MET))
 
     each, total, one_by_one = np.arange(n_clusters), np.inf, n_clusters < _MANY_CLUSTERS
+    # What the old and the new cluster of every move would be charged is computed anew for clusters that have changed.
+    width, stale = (n_clusters if moves.weighted else 1), each
+    old = np.empty((2, moves.n_kinds, n_clusters, width))
+    new = np.empty((2, moves.n_kinds, width, n_clusters))
     for _ in range(_MOST_STEPS):
         worst, charged = charges(counts, each)
         # Several moves in a step that are each cheaper alone can be dearer together, and undo each other for ever.
         before, total = total, added + float(charged.sum()) + unit * _WORST * float(worst.max())
         one_by_one = one_by_one or total >= before
         cost, moved = moves.tried()
-        old_worst, old_charged = charges(counts[:, None, :, None] - moved, each[:, None])
-        new_worst, new_charged = charges(counts[:, None, None, :] + moved, each)
+        stale = each if moves.weighted else stale
+        old[:, :, stale] = charges(counts[:, None, stale, None] - moved, stale[:, None])
+        new[..., stale] = charges(counts[:, None, None, stale] + moved, stale)
+        (old_worst, old_charged), (new_worst, new_charged) = old, new
         most = np.maximum(np.maximum(old_worst, new_worst), _largest_of_others(worst))
         change = cost + old_charged + new_charged - charged[:, None] - charged
         change += unit * _WORST * (most - worst.max())
@@ -235,7 +241,7 @@ def move_points(
             if any_excess or criterion.exact.any() or worst.max() <= _MET:
                 break
             # At first, small violations are left where they save cost. Now most of them are removed.
-            any_excess, total = _ANY, np.inf
+            any_excess, total, stale = _ANY, np.inf, each
             continue
         lower = lower[np.argsort(change.flat[lower], kind="stable")]
         taken = np.zeros(n_clusters, bool)
@@ -249,6 +255,7 @@ def move_points(
             counts[:, m] += shift
             added += float(cost[kind, k, m])
             moves.make(kind, k, m)
+        stale = np.flatnonzero(taken)
         moves.look_again()
     return added, counts
 
@@ -279,16 +286,17 @@ class _Moves:
         costs = np.abs(near.costs)
         self.least = max(_CHEAPER * min(float(costs.mean()), _FAR * unit), _ERROR * float(costs.max()))
         self._members = [np.flatnonzero(near.group == j) for j in range(n_groups)]
-        self._weighted = bool((near.weights != 1).any())
-        self._chained = n_clusters < _MANY_CLUSTERS and not self._weighted
+        self.weighted = bool((near.weights != 1).any())
+        self._chained = n_clusters < _MANY_CLUSTERS and not self.weighted
         # The cost, the point that leaves the old cluster, and the cluster to which it goes.
         self._cost = np.empty((n_groups, n_clusters, n_clusters))
         self._point, self._first = np.empty((2, *self._cost.shape), int)
         self._changed = set(range(n_groups))
         self.look_again()
         # The groups of two points that move together. Points of a group that change places matter if weights differ.
-        few = n_groups**2 * n_clusters**2 * (n_groups if self._weighted else 1) <= _MOST_PAIRS
-        self._pairs = np.array(np.triu_indices(n_groups if few else 0, 0 if self._weighted else 1))
+        few = n_groups**2 * n_clusters**2 * (n_groups if self.weighted else 1) <= _MOST_PAIRS
+        self._pairs = np.array(np.triu_indices(n_groups if few else 0, 0 if self.weighted else 1))
+        self.n_kinds = n_groups + 2 * self._pairs.shape[1]
 
     def look_again(self) -> None:
         """Find the cheapest moves of the groups whose labels have changed."""
@@ -328,7 +336,7 @@ class _Moves:
         The latter has the shape (n_groups, n_kinds, 1, 1), or (n_groups, n_kinds, n_clusters, n_clusters) with weights.
         """
         cost, (one, two) = self._cost, self._pairs
-        weight = self._near.weights[self._point] if self._weighted else np.ones((len(cost), 1, 1))
+        weight = self._near.weights[self._point] if self.weighted else np.ones((len(cost), 1, 1))
         moved = np.eye(len(cost))[:, :, None, None] * weight
         # The second point goes the same way, or the other way.
         costs = cost, cost[one] + cost[two], cost[one] + cost[two].swapaxes(1, 2)
