@@ -40,7 +40,7 @@ _FIRST_ROWS, _MORE_ROWS = 1 << 18, 4
 # The search for movable rows goes further from the boundaries than the sample suggests, so that one pass is enough. It
 # aims at _MORE times the rows needed and _SPARE_ROWS more.
 _MORE, _SPARE_ROWS = 3, 8
-# Lists of more rows are made anew in every pass. For these they take up to a gigabyte.
+# The lists of at most so many rows, up to a gigabyte, are kept from pass to pass. Those of more rows are made anew.
 _KEPT_ROWS = 20_000_000
 _LOG = logging.getLogger("fairclust.chunks")
 

@@ -13,10 +13,9 @@ from sklearn.utils import check_random_state
 
 from fairclust.base import FairClusterer, record
 from fairclust.kernels.tiles import distinct_rows
-from fairclust.methods.programs.fair_lp import whole_numbers
 from fairclust.metrics import contingency
 from fairclust.solvers.criteria import share_bounds
-from fairclust.solvers.programs import Program, sums
+from fairclust.solvers.programs import Program, sums, whole_numbers
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -38,7 +38,7 @@ _MODULE_OF = {
     "fairness_error": "fairness",
     "fairness_ratio": "fairness",
     "group_codes": "fairness",
-    "group_costs": "fairness",
+    "group_costs": "quality",
     "kmedians_cost": "quality",
     "mean_deviation": "fairness",
     "n_nonempty": "quality",

@@ -319,7 +319,7 @@ def load_config(
             else:
                 said = _WORDS.get(problem["type"], problem["msg"])
                 texts = [f"{said}; found {shortened(repr(problem['input']))}"]
-            # An entry of a catalogue; the files of `origin` may state some of its keys.
+            # The file to correct is the catalogue's, unless the user's own configuration states the key.
             stated = _keys_to(problem["loc"], user or {}) == _keys_to(problem["loc"], merged)
             home = None if stated else file_of.get(".".join(map(str, location[:2])))
             key, where = ".".join(map(str, location)), f" (see {home})" if home else ""

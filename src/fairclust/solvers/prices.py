@@ -50,8 +50,8 @@ _DEEPER = tuple(0.0003 / 5**i for i in range(1, 8))
 _TIGHT, _DOUBLE_ROUNDING = 1e-7, 1e-12
 # The temperature of rough prices, in the search for good centres.
 ROUGH_LEVEL = 0.008
-# No temperature is below this level divided by the number of points for each cell of the table. With rough prices it is
-# the second one, which takes fewer steps.
+# No temperature is below the first level divided by the number of points for each cell of the table. Rough prices have
+# the second level, because fewer steps reach it.
 _LEAST_LEVEL, _LEAST_ROUGH = 0.5, 1.0
 # The smallest and the largest damping. With the largest one, steps are negligible.
 _DAMPING, _MOST_DAMPING = 1e-6, 1e30

@@ -10,6 +10,9 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 from scipy.optimize import LinearConstraint, linprog, milp
 
+# HiGHS's tolerance is 1e-7, so shares this close to an integer count as this integer.
+SHARE_EPS = 1e-6
+
 
 class Solution(NamedTuple):
     """The best solution found."""
@@ -135,3 +138,32 @@ def table_sums(shape: tuple[int, int]) -> tuple[sparse.sparray, sparse.sparray]:
         sparse.kron(sparse.eye_array(n_rows), np.ones((1, n_columns)), format="csr"),
         sparse.kron(np.ones((1, n_rows)), sparse.eye_array(n_columns), format="csr"),
     )
+
+
+def whole_numbers(
+    fractions: np.ndarray,
+    costs: np.ndarray,
+    cells: tuple[np.ndarray, np.ndarray, np.ndarray],
+    shape: tuple[int, int],
+    sizes: np.ndarray,
+) -> np.ndarray:
+    """Round numbers of points so that every sum of a group in a cluster, and of a cluster, is rounded up or down.
+
+    `cells` are the row, group and cluster of each number, `shape` is (n_groups, n_clusters), and `sizes` are the sums
+    of the rows. This is a flow of least cost, for which the vertices of the linear program are whole. With groups that
+    overlap, as in the paper, they need not be.
+    """
+    rows, groups, clusters = cells
+    n_groups, n_clusters = shape
+    table = sums(groups * n_clusters + clusters, n_groups * n_clusters)
+    counts = sparse.vstack([table, sums(clusters, n_clusters)], format="csr")
+    totals = counts @ fractions
+    program = Program()
+    program.variables("points", costs)
+    program.rows(-np.inf, np.ceil(totals - SHARE_EPS), points=counts)
+    program.rows(np.floor(totals + SHARE_EPS), np.inf, points=counts)
+    program.rows(sizes, sizes, points=sums(rows, len(sizes)))
+    solution = program.solve()
+    if solution is None:
+        raise RuntimeError(f"HiGHS found no rounding: {program.message}")
+    return np.rint(solution.values["points"]).astype(np.int64)

@@ -388,7 +388,7 @@ def _read(words: Sequence[str], counts: np.ndarray, decimal: str) -> tuple[int, 
             units[amount[1]] += int(n)
     # Among hours, 'm' are minutes, so that the column is not measured in metres.
     times = Counter({unit: n for unit, n in units.items() if cells.SIZES.get(unit, ("",))[0] == "time"})
-    # A few cells such as '12 h' do not make times of prices, nor one of them of metres.
+    # If a few of the cells are times, as one '12 h' among prices or metres, the column is not one of times.
     letters = sum(units[of] for of in ("m", "M", "J", "a"))
     if 20 * times.total() <= units.total() or 2 * (times.total() + letters) <= units.total():
         times.clear()

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from fairclust.solvers.programs import Program, sums
+from fairclust.solvers.programs import SHARE_EPS, Program, sums, whole_numbers
 
 # With at most this many variables the whole program is solved at once.
 _DIRECT = 20_000
@@ -24,8 +24,6 @@ _DIRECT = 20_000
 # and further columns for about the same fraction of the points.
 _THINNING = 8
 _LEAST_RADIUS = 1e-3
-# HiGHS's tolerance is 1e-7, so shares this close to an integer count as this integer.
-_SHARE_EPS = 1e-6
 
 
 def fair_assignment_lp(
@@ -47,44 +45,15 @@ def fair_assignment_lp(
 def round_assignment(shares: sparse.csr_array, cost: np.ndarray, codes: np.ndarray) -> np.ndarray:
     """Labels from the shares of the points: whole points keep their cluster, and `whole_numbers` rounds the others."""
     labels = np.asarray(shares.argmax(axis=1), dtype=np.int32).ravel()
-    part = np.flatnonzero(shares.max(axis=1).toarray().ravel() < 1 - _SHARE_EPS)
+    part = np.flatnonzero(shares.max(axis=1).toarray().ravel() < 1 - SHARE_EPS)
     if len(part):
         x = shares[part].toarray()
-        keep = x > _SHARE_EPS
+        keep = x > SHARE_EPS
         point, cluster = keep.nonzero()
         cells, shape = (point, codes[part][point], cluster), (codes.max() + 1, x.shape[1])
         numbers = whole_numbers(x[keep], _excess(cost[part])[keep], cells, shape, np.ones(len(part)))
         labels[part[point[numbers > 0]]] = cluster[numbers > 0]
     return labels
-
-
-def whole_numbers(
-    fractions: np.ndarray,
-    costs: np.ndarray,
-    cells: tuple[np.ndarray, np.ndarray, np.ndarray],
-    shape: tuple[int, int],
-    sizes: np.ndarray,
-) -> np.ndarray:
-    """Round numbers of points so that every sum of a group in a cluster, and of a cluster, is rounded up or down.
-
-    `cells` are the row, group and cluster of each number, `shape` is (n_groups, n_clusters), and `sizes` are the sums
-    of the rows. This is a flow of least cost, for which the vertices of the linear program are whole. With groups that
-    overlap, as in the paper, they need not be.
-    """
-    rows, groups, clusters = cells
-    n_groups, n_clusters = shape
-    table = sums(groups * n_clusters + clusters, n_groups * n_clusters)
-    counts = sparse.vstack([table, sums(clusters, n_clusters)], format="csr")
-    totals = counts @ fractions
-    program = Program()
-    program.variables("points", costs)
-    program.rows(-np.inf, np.ceil(totals - _SHARE_EPS), points=counts)
-    program.rows(np.floor(totals + _SHARE_EPS), np.inf, points=counts)
-    program.rows(sizes, sizes, points=sums(rows, len(sizes)))
-    solution = program.solve()
-    if solution is None:
-        raise RuntimeError(f"HiGHS found no rounding: {program.message}")
-    return np.rint(solution.values["points"]).astype(np.int64)
 
 
 def _excess(cost: np.ndarray) -> np.ndarray:
@@ -143,7 +112,7 @@ def _solve(
         if solution is None:
             raise RuntimeError(f"HiGHS found no assignment: {program.message}")
         prices = -solution.duals[n_samples:].reshape(n_kinds, n_clusters)
-        if solution.values["added"].sum() + solution.values["removed"].sum() <= _SHARE_EPS:
+        if solution.values["added"].sum() + solution.values["removed"].sum() <= SHARE_EPS:
             shares = sparse.csr_array((solution.values["shares"], (point, cluster)), shape=excess.shape)
             shares.eliminate_zeros()
             return shares, prices
