@@ -413,7 +413,7 @@ def measure_column(name: str, numbers: np.ndarray) -> SensitiveColumn:
         codes = np.searchsorted(np.unique(ordered[1 + ends]), numbers, side="right")
         codes = np.unique(codes, return_inverse=True)[1]
         different = np.unique(np.bincount(codes, numbers) / np.bincount(codes))
-        # All numbers of a range can be nearer to the means of other ranges. Such a mean would be a value without rows.
+        # If all numbers of a range are nearer to the means of other ranges, its own mean would be a value without rows.
         different = different[np.unique(np.searchsorted(_middles(different), numbers, side="right"))]
     return SensitiveColumn(name, different, _middles(different), measured=True)
 

@@ -38,7 +38,7 @@ def curvature(mass, moments, temperature=1.0, damping=0.0, shorten=0.0):  # type
 def equal_shares_system(inverse, mass, shares):  # type: ignore[no-untyped-def]
     """The steps of the groups on their own, and the matrix and the right side of the system that joins them.
 
-    Only the upper triangles of `inverse` are read, and then mirrored. A gradient proportional to the shares changes no
+    `inverse` needs its upper triangles only, and gets the lower ones. A gradient proportional to the shares changes no
     step. Without that part there is less rounding error.
     """
     n_groups, n_clusters = mass.shape
@@ -63,9 +63,10 @@ def equal_shares_system(inverse, mass, shares):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True, fastmath=FAST)
 def equal_shares_step(y, steps, inverse, shares, joint):  # type: ignore[no-untyped-def]
-    """The multipliers after the steps of the groups, from which the solution `joint` of their system takes a part.
+    """The multipliers `y` after the steps of the groups, corrected by `joint`, the solution of `equal_shares_system`.
 
-    The last group has no multipliers, so its step is subtracted from those of the others.
+    `steps` has the shape (n_groups, n_clusters). The last group has no multipliers, so `y` and what is returned have a
+    row less, and its step is subtracted from those of the others.
     """
     n_groups, n_clusters = steps.shape
     new = y.copy()

@@ -33,7 +33,7 @@ from fairclust.pipeline.papers import (
 )
 
 SECTIONS = ("sources", "datasets", "methods", "papers")
-# Rules have these names, and so has the rule that makes all of a paper.
+# The names of the rules. Each paper has a rule of its own name, which must be another one.
 RULES = {
     "all", "everything", "download", "download_source", "prepare_dataset", "prepare_unscaled", "neighbour_graph", "fit",
     "scores", "table", "tables", "figure", "figures", "claims", "leaderboard", "scoreboard", "page", "check",
@@ -305,7 +305,7 @@ def load_config(
         problems = error.errors()
         places = [problem["loc"] for problem in problems]
         for problem in problems:
-            # A list whose entries are wrong counts as empty, too.
+            # For pydantic, a list whose entries are wrong is also empty.
             if any(problem["loc"] == place[: len(problem["loc"])] != place for place in places):
                 continue
             location = _keys_to(problem["loc"], merged)

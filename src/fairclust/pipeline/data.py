@@ -25,7 +25,8 @@ def download(
 ) -> None:
     """Fetch a source into a folder, with a record: status 'ok' with the hash, or 'unavailable' with the reason.
 
-    The record also keeps the mirrors that its rule has `stated`. DatasetError if it cannot be had and `must` be there.
+    The record also keeps the mirrors that its rule `stated` as a parameter. DatasetError if the source `must` be had and
+    cannot.
     """
     record: dict[str, Any]
     try:

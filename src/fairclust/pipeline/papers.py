@@ -116,7 +116,7 @@ class GridSpec(Spec):
     @field_validator("params", "grid")
     @classmethod
     def _lambda_is_a_number(cls, given: dict[str, Any]) -> dict[str, Any]:
-        # Tables and figures sort and compare it.
+        # Tables and figures sort by lambda and compare it.
         stated = given.get("lam", 0)
         for value in stated if isinstance(stated, list) else [stated]:
             if isinstance(value, bool) or not isinstance(value, int | float):

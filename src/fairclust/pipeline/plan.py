@@ -148,7 +148,7 @@ class Plan:
     def check(self) -> None:
         """ConfigError if there is nothing to fit, a K is larger than its data set, or a class cannot be used.
 
-        That is a class, or a generator, that does not exist, or a class that does not take a parameter.
+        Classes and generators must exist, and a class must take the parameters of its method.
         """
         if not self.fits:
             raise ConfigError("run: nothing is left to fit; check its `datasets`, `methods` and `only`")

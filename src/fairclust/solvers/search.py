@@ -243,7 +243,7 @@ def searched(
     ``criterion_of(sizes, n_clusters=K)`` is the criterion for groups of these sizes, and ``run_of(points, criterion,
     start, multipliers, n_steps, **options)`` makes a run.
     """
-    # Bounds on the sizes of single clusters are for one number of clusters, and are not searched with.
+    # Only the search tries other numbers of clusters, for which bounds on single clusters say nothing.
     numbers = (points.n_clusters, *(() if rng is None else n_split(points)))
     work = Work(extra=_SEARCH_WORK)
     criteria = {n: replace(criterion_of(points.group_sizes, n_clusters=n), work=work) for n in numbers}

@@ -219,7 +219,7 @@ def move_points(
         return worst, unit * (_ALL * burden.sum(axis=0) + any_excess * (worst > _MET))
 
     each, total, one_by_one = np.arange(n_clusters), np.inf, n_clusters < _MANY_CLUSTERS
-    # What the old and the new cluster of every move would be charged is computed anew for clusters that have changed.
+    # The charges of the old and of the new cluster after every move. They change only with the counts of a cluster.
     width, stale = (n_clusters if moves.weighted else 1), each
     old = np.empty((2, moves.n_kinds, n_clusters, width))
     new = np.empty((2, moves.n_kinds, width, n_clusters))

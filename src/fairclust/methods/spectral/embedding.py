@@ -98,7 +98,7 @@ class _Problem:
         """Number of connected components, and the component of every node. They are numbered by their first nodes."""
         W = self._W
         if not sp.issparse(W):
-            # SciPy would copy a dense graph, which is mostly complete.
+            # A dense graph is mostly complete. For any other one, SciPy needs a sparse copy.
             if W[0, 1:].all():
                 return 1, np.zeros(len(W), int)
             W = sp.csr_array(W)
