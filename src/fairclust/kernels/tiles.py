@@ -105,7 +105,8 @@ def _libraries() -> ThreadpoolController:
 def one_thread(of: str | None = "blas") -> Iterator[None]:
     """Run BLAS, or with None also OpenMP, in one thread.
 
-    On a busy machine, several threads mostly wait for each other if matrices are small. The last digits depend on their number.
+    On a busy machine, several threads mostly wait for each other if matrices are small, and last digits depend on
+    their number.
     """
     with _libraries().limit(limits=1, user_api=of):
         yield

@@ -25,8 +25,7 @@ def download(
 ) -> None:
     """Fetch a source into a folder, with a record: status 'ok' with the hash, or 'unavailable' with the reason.
 
-    The record also keeps the mirrors that its rule `stated` as a parameter. DatasetError if the source `must` be had and
-    cannot.
+    The record also keeps the mirrors that the rule `stated`. DatasetError if the source cannot be had and `must` be.
     """
     record: dict[str, Any]
     try:
