@@ -414,9 +414,11 @@ class FairClusterer(_Clusters, ClusterMixin, BaseEstimator, ABC):
         return codes
 
     def _members(self) -> list[np.ndarray]:
-        """For each of several columns, which groups have which value, shape (n_values, n_groups); else empty."""
+        """For each sensitive column, which groups have which value, shape (n_values, n_groups), as ones and zeros."""
         sensitive = self._sensitive
-        return [] if sensitive is None else [sensitive.members(i) for i in range(len(sensitive.columns))]
+        if sensitive is None:
+            return [np.eye(len(self.groups_))]
+        return [sensitive.members(i) for i in range(len(sensitive.columns))]
 
     def _check_weights(self, sample_weight: Any, n_samples: int) -> np.ndarray | None:
         """Validated weights of the rows, as `_fit` gets them."""

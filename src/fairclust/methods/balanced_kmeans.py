@@ -129,7 +129,7 @@ class BalancedFairKMeans(FairClusterer):
     def _descend(self, X: np.ndarray, codes: np.ndarray, labels: np.ndarray, rho: float, lam: float) -> _Run:
         counts = contingency(labels, codes, self.n_clusters).astype(np.int64)
         centers = _means(X, labels, self.n_clusters)
-        members = np.vstack(self._members() or [np.eye(len(counts))])
+        members = np.vstack(self._members())
         history: list[dict[str, float]] = []
         last = np.inf
         for step in range(1, self.max_iter + 1):

@@ -269,9 +269,7 @@ class FairMixture(FairClusterer):
 
     def _delta(self, table: np.ndarray) -> float:
         """Delta of a group-by-cluster table, or the sum of Delta over several columns."""
-        # The values of a single column are the groups themselves.
-        of_columns = [members @ table for members in self._members()] or [table]
-        return float(sum(map(delta, of_columns)))
+        return float(sum(delta(members @ table) for members in self._members()))
 
     def _expose(self, data: Data) -> None:
         """Set the attributes of the fit, with one more pass over the rows that were learned from."""

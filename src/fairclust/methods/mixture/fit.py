@@ -134,13 +134,10 @@ def fair_penalty(
 ) -> Penalty:
     """The sum of the penalties of the sensitive columns, each of the column's own table.
 
-    For each of several columns, `members` (n_values, n_groups) has ones and zeros that say which groups have which
-    value. It is empty for one column, whose values are the groups.
+    For each column, `members` (n_values, n_groups) has ones and zeros that say which groups have which value.
     """
-    sizes = [column @ group_sizes for column in members] or [group_sizes]
+    sizes = [column @ group_sizes for column in members]
     penalties = [program_penalty(lam, column) if reference else smooth_penalty(lam) for column in sizes]
-    if not members:
-        return penalties[0]
     # A value's mean is the mean of its groups' means, weighted by the sizes of the groups.
     means = [column * group_sizes / total[:, None] for column, total in zip(members, sizes, strict=True)]
 

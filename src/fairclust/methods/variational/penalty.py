@@ -65,10 +65,9 @@ _VANISHES = -float(np.log(np.finfo(float).smallest_subnormal) - np.log(2))
 _FORBIDDEN = float(np.finfo(np.float32).max) / 2
 
 
-Target = np.ndarray | Sequence[tuple[np.ndarray, np.ndarray]]
-"""Target shares U of the groups, shape (n_groups,). For several columns, a sequence with one pair for each column: a
-matrix of ones and zeros that says which groups have which value, shape (n_values, n_groups), and the target shares of
-the values."""
+Targets = Sequence[tuple[np.ndarray, np.ndarray]]
+"""For each sensitive column, a matrix of ones and zeros that says which groups have which value, shape (n_values,
+n_groups), and the target shares U of the values, shape (n_values,)."""
 
 
 def fairness_term(mass: np.ndarray, target: np.ndarray) -> float:
@@ -76,17 +75,16 @@ def fairness_term(mass: np.ndarray, target: np.ndarray) -> float:
     return float(-(target[:, None] * np.log(mass / mass.sum(axis=0))).sum())
 
 
-def padded_fairness(counts: np.ndarray, target: Target) -> float:
-    """Fairness term of equation 4, finite also if a group is missing in a cluster; summed over several columns."""
-    if not isinstance(target, np.ndarray):
-        return sum(padded_fairness(members @ counts, shares) for members, shares in target)
-    return fairness_term(counts + _PSEUDO_COUNT * target[:, None], target)
+def padded_fairness(counts: np.ndarray, targets: Targets) -> float:
+    """Fairness term of equation 4, summed over the columns; finite also if a value is missing in a cluster."""
+    return sum(
+        fairness_term(members @ counts + _PSEUDO_COUNT * shares[:, None], shares)
+        for members, shares in targets
+    )
 
 
-def penalty_slope(mass: np.ndarray, target: Target) -> np.ndarray:
-    """The derivative b of the fairness term R with respect to the table, shape (n_groups, n_clusters)."""
-    if not isinstance(target, np.ndarray):
-        return sum(members.T @ penalty_slope(members @ mass, shares) for members, shares in target)
+def penalty_slope(mass: np.ndarray, target: np.ndarray) -> np.ndarray:
+    """The derivative b of the fairness term R of a column with respect to its table, shape (n_values, n_clusters)."""
     padded = mass + _PSEUDO_COUNT * target[:, None]
     return 1.0 / padded.sum(axis=0) - target[:, None] / padded
 
@@ -103,26 +101,22 @@ class _Smoothed(NamedTuple):
 
 
 def _evaluate(
-    points: Points, prices: np.ndarray, temperature: float, lam: float, target: Target
+    points: Points, prices: np.ndarray, temperature: float, lam: float, targets: Targets
 ) -> _Smoothed:
     mass, potential, logsum, moments = points.soft_moments(1.0 / temperature, prices / temperature)
-    value = -temperature * logsum - float((mass * prices).sum()) + lam * padded_fairness(mass, target)
+    value = -temperature * logsum - float((mass * prices).sum()) + lam * padded_fairness(mass, targets)
     if not np.isfinite(value):
         raise Diverged(f"the smoothed energy is {value} at temperature {temperature:g} (lam={lam:g})")
     noise = rounding_error(points, mass, potential, prices)
-    slope = penalty_slope(mass, target)
+    slope = sum(members.T @ penalty_slope(members @ mass, shares) for members, shares in targets)
     return _Smoothed(prices, mass, value, noise, lam * slope - prices, curvature(mass, moments))
 
 
-def _penalty_hessian(mass: np.ndarray, target: Target) -> np.ndarray:
-    """Second derivative of R for each cluster, (n_clusters, n_groups, n_groups), positive semi-definite.
+def _penalty_hessian(mass: np.ndarray, target: np.ndarray) -> np.ndarray:
+    """Second derivative of R for each cluster, (n_clusters, n_values, n_values), positive semi-definite.
 
     Its concave part is scaled down for that. Second derivatives between different clusters are zero.
     """
-    if not isinstance(target, np.ndarray):
-        return sum(
-            members.T @ _penalty_hessian(members @ mass, shares) @ members for members, shares in target
-        )
     padded = mass + _PSEUDO_COUNT * target[:, None]
     sizes = padded.sum(axis=0)
     concave = 1.0 / sizes**2 / np.maximum(1.0, ((padded / sizes) ** 2 / target[:, None]).sum(axis=0))
@@ -140,7 +134,7 @@ def _newton(
     tol: float,
     max_passes: int,
     lam: float,
-    target: Target,
+    targets: Targets,
 ) -> tuple[np.ndarray, int, bool]:
     """Newton steps with a line search at one temperature. Returns prices, number of passes and whether it converged.
 
@@ -148,11 +142,15 @@ def _newton(
     """
     temperature = level * unit
     enough = tol * points.n_samples * temperature
-    current = _evaluate(points, prices, temperature, lam, target)
+    current = _evaluate(points, prices, temperature, lam, targets)
     n_passes = 1
     while n_passes < max(max_passes, 2):
+        hessian = sum(
+            members.T @ _penalty_hessian(members @ current.mass, shares) @ members
+            for members, shares in targets
+        )
         # Row (j, k) and column (i, l) of the product of the two block diagonal matrices.
-        slope = np.einsum("kji,ikl->jkil", _penalty_hessian(current.mass, target), current.curvature)
+        slope = np.einsum("kji,ikl->jkil", hessian, current.curvature)
         slope = (lam / temperature) * slope.reshape(prices.size, prices.size)
         try:
             step = np.linalg.solve(np.eye(prices.size) + slope, current.residual.ravel())
@@ -171,7 +169,7 @@ def _newton(
         length = 1.0
         while length >= _SHORTEST_STEP:
             trial = current.prices + length * by_group
-            new = _evaluate(points, trial, temperature, lam, target)
+            new = _evaluate(points, trial, temperature, lam, targets)
             n_passes += 1
             falls = new.value <= current.value - _SUFFICIENT * length * decrease + current.noise
             # The energy has further minima at the border of its domain, where a cluster is empty. To stay away from
@@ -192,25 +190,25 @@ def _descend(
     effort: Effort,
     unit: float,
     lam: float,
-    target: Target,
+    targets: Targets,
 ) -> Step:
     """Newton's method at one temperature after the other. Returns the best of the labels found on the way."""
     solutions, n_passes = [], 0
     for level in effort.levels:
         tol = _FINE if level == _COLDEST else _ROUGH
-        prices, passes, converged = _newton(points, prices, level, unit, tol, effort.max_passes, lam, target)
+        prices, passes, converged = _newton(points, prices, level, unit, tol, effort.max_passes, lam, targets)
         n_passes += passes
         # Where cells have few points, the labels of the lowest temperature are not always the best.
         if level <= _WORTH_HARDENING:
-            solutions.append(_harden(points, prices, lam, target))
+            solutions.append(_harden(points, prices, lam, targets))
     best = min(solutions, key=_rank)
     return best._replace(n_passes=n_passes + len(solutions), converged=converged, state=unit)
 
 
-def _harden(points: Points, prices: np.ndarray, lam: float, target: Target) -> Step:
+def _harden(points: Points, prices: np.ndarray, lam: float, targets: Targets) -> Step:
     """The step whose labels are the argmin at the prices. Its fairness term is that of the padded counts."""
     labels, counts, clustering = points.hard(1.0, prices)
-    fairness = padded_fairness(counts, target)
+    fairness = padded_fairness(counts, targets)
     return Step(labels, counts, 1.0, prices, clustering + lam * fairness, clustering, fairness, 1)
 
 
@@ -223,7 +221,7 @@ def minimize_penalty(
     points: Points,
     *,
     lam: float,
-    target: Target,
+    targets: Targets,
     start: np.ndarray | None = None,
     effort: Effort = _NEAR,
     unit: float | None = None,
@@ -237,18 +235,18 @@ def minimize_penalty(
     _check_finite(points, lam)
     shape = points.n_groups, points.n_clusters
     if lam == 0 or min(shape) == 1:
-        return _harden(points, np.zeros(shape), lam, target)
+        return _harden(points, np.zeros(shape), lam, targets)
     unit = unit or temperature_unit(points)
     if start is not None:
-        return _descend(points, start, effort, unit, lam, target)
+        return _descend(points, start, effort, unit, lam, targets)
     sizes = points.group_sizes
     # All clusters can have the shares of the data, but not those of every target.
     fair = dual_prices(points, exact_shares(sizes / sizes.sum()), levels=_FAIR_LEVELS, tol=_FAIR_TOL)
     first = effort is _FIRST
-    best = _descend(points, fair.prices, _FIRST if first else _HEAT, unit, lam, target)
+    best = _descend(points, fair.prices, _FIRST if first else _HEAT, unit, lam, targets)
     n_passes = fair.n_passes + best.n_passes
     if not (best.converged or first) or (best.counts == 0).any():
-        other = _descend(points, np.zeros(shape), _FROM_NEAREST, unit, lam, target)
+        other = _descend(points, np.zeros(shape), _FROM_NEAREST, unit, lam, targets)
         n_passes += other.n_passes
         best = min(best, other, key=_rank)
     return best._replace(n_passes=n_passes)
@@ -291,7 +289,7 @@ def newton_step(
     last: Step | None,
     *,
     lam: float,
-    target: Target,
+    targets: Targets,
     prices: np.ndarray | None,
     hurried: bool = False,
 ) -> Step | None:
@@ -319,7 +317,7 @@ def newton_step(
         # As long as single Newton steps succeed, the scale of the temperatures need not be measured again.
         state = None if last is None else last.state
         unit = float(state) if state is not None and effort is _STEP else None
-        solution = minimize_penalty(points, lam=lam, target=target, start=start, effort=effort, unit=unit)
+        solution = minimize_penalty(points, lam=lam, targets=targets, start=start, effort=effort, unit=unit)
         tried.append(solution)
         # A warm start may not get away from its start, or it may empty some cells. As long as the energy falls, a
         # result that has not converged is good enough to continue from.

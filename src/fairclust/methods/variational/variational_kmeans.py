@@ -147,6 +147,8 @@ class VariationalFairKMeans(PrototypeClusterer):
         restarts.
         """
         self.lam_ = lam
+        shares = [self.target_] if self._sensitive is None else self.target_.values()
+        self._targets = list(zip(self._members(), shares, strict=True))
         self._restarts_left = _RESTARTS if rng is not None else 0
         self.history_: list[dict[str, float]] = []
         self.n_restarts_ = self.n_inner_iter_ = self.n_iter_ = 0
@@ -154,10 +156,10 @@ class VariationalFairKMeans(PrototypeClusterer):
             steps = self.max_iter - self.n_iter_
             # From k-means++ picks, the centres will move far.
             hurried = rng is not None and steps > 1 and isinstance(self.init, str)
-            step = partial(newton_step, lam=lam, target=self._target, prices=prices, hurried=hurried)
+            step = partial(newton_step, lam=lam, targets=self._targets, prices=prices, hurried=hurried)
             alternation = Alternation(step, self._update, self._judge)
             if self.match_reference:
-                of_paper = partial(bound_step, lam=lam, target=self._target, lipschitz=_LIPSCHITZ)
+                of_paper = partial(bound_step, lam=lam, target=self.target_, lipschitz=_LIPSCHITZ)
                 alternation = Alternation(of_paper, self._update, self._judge_as_reference)
             run = alternate(
                 alternation, points, prototypes, max_iter=steps, verbose=self.verbose, unit=self._cost_unit
@@ -180,7 +182,7 @@ class VariationalFairKMeans(PrototypeClusterer):
         if self._sensitive is not None:
             counts = contingency(self.labels_, codes, self.n_clusters, len(self.groups_))
             self._column_prices = [
-                lam * penalty_slope(members @ counts, shares) for members, shares in self._target
+                lam * penalty_slope(members @ counts, shares) for members, shares in self._targets
             ]
         if run.last.n_empty or not self.converged_:
             self._complain_of_moving(run.last.n_empty)
@@ -188,8 +190,7 @@ class VariationalFairKMeans(PrototypeClusterer):
     def _set_target(self, codes: np.ndarray) -> None:
         """Set the target shares of the groups, or for several columns those of the values of each column."""
         if self._sensitive is None:
-            self._target: Any = resolve_target(self.target, self.groups_, codes)
-            self.target_: Any = self._target
+            self.target_: Any = resolve_target(self.target, self.groups_, codes)
             return
         if self.match_reference:
             raise NotSupported(
@@ -203,17 +204,16 @@ class VariationalFairKMeans(PrototypeClusterer):
                 f"target must be a mapping of sensitive column to shares, with columns out of {names}"
             )
         by_name = {str(name): shares for name, shares in targets.items()}
-        shares = {
+        self.target_ = {
             column.name: resolve_target(by_name.get(column.name), column.values, sensitive.cells[codes, i])
             for i, column in enumerate(sensitive.columns)
         }
-        self.target_, self._target = shares, list(zip(self._members(), shares.values(), strict=True))
 
     def _fit_chunks(self, rows: ChunkedRows) -> None:
         known = rows.known
         self._set_target(known.codes)
         if self.target is None:
-            self.target_ = self._target = known.sizes / known.n_rows
+            self.target_ = known.sizes / known.n_rows
         prototypes, prices, lam = self._start_on_samples(rows)
         self._fit_from(rows.points, prototypes, known.codes, lam, prices=prices)
 
@@ -259,8 +259,7 @@ class VariationalFairKMeans(PrototypeClusterer):
         if before is None:
             return "emptied" if now.n_empty and self._restarts_left else ""
         # This constant is a part of the energy that grows with lam. Relative to it every change would be small.
-        targets = [self._target] if self._sensitive is None else [shares for _, shares in self._target]
-        least = float(sum(entr(shares).sum() for shares in targets))
+        least = float(sum(entr(shares).sum() for _, shares in self._targets))
         least_penalty = self.lam_ * self.n_clusters * least
         tol = _TOL if self.tol is None else self.tol
         change = abs(now.objective - before.objective)

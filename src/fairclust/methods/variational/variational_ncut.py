@@ -139,6 +139,7 @@ class VariationalFairNCut(GraphClusterer):
         self, graph: AffinityGraph, points: np.ndarray | None, codes: np.ndarray, rng: np.random.RandomState
     ) -> None:
         self.target_ = resolve_target(self.target, self.groups_, codes)
+        self._targets = list(zip(self._members(), [self.target_], strict=True))
         n_groups = len(self.groups_)
         layout = make_layout(codes, n_groups)
         potentials = Potentials.empty(layout, n_groups, self.n_clusters, DTYPES[self.precision])
@@ -197,7 +198,7 @@ class VariationalFairNCut(GraphClusterer):
             graph.set_potentials(potentials, run.labels, shift=shift)
             # The prices of the step before save three of four passes. If they find nothing better, the start is cold.
             for start in (None,) if run.prices is None else (run.prices, None):
-                solution = minimize_penalty(potentials, lam=self.lam, target=self.target_, start=start)
+                solution = minimize_penalty(potentials, lam=self.lam, targets=self._targets, start=start)
                 n_passes += solution.n_passes
                 if solution.n_empty:
                     continue
@@ -215,7 +216,7 @@ class VariationalFairNCut(GraphClusterer):
         within, crossing = graph.associations(labels, self.n_clusters, potentials.layout)
         used = counts.sum(axis=0) > 0
         cut = float((crossing[used] / (within + crossing)[used]).sum())
-        fairness = padded_fairness(counts, self.target_)
+        fairness = padded_fairness(counts, self._targets)
         return cut + self.lam * fairness, cut, fairness
 
     def _starts(
