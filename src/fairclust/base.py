@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import warnings
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from numbers import Integral, Real
 from time import perf_counter
 from typing import Any, ClassVar, Self
@@ -215,9 +215,10 @@ def _warn(message: str, category: type[Warning]) -> None:
 
 @dataclass(init=False, eq=False, repr=False)
 class _Clusters:
-    """The parameter that all methods have; the others of a method are its own fields, by keyword only."""
+    """The parameters that all methods have; the others of a method are its own fields, by keyword only."""
 
     n_clusters: int = 8
+    random_state: Any = field(default=None, kw_only=True)
 
 
 class FairClusterer(_Clusters, ClusterMixin, BaseEstimator, ABC):

@@ -45,6 +45,3 @@ def test_keeps_the_balance(grouped_blobs, n_batches):
     assert model.target_balance_ == pytest.approx(0.9 * data_balance(labels, sensitive_features=codes))
     assert balance(labels, sensitive_features=codes) >= model.target_balance_ * (1 - 1e-9)
     assert model.cost_ == pytest.approx(sse(X, labels))
-    if n_batches:
-        # The points of a batch stay together.
-        assert len(np.unique(np.c_[model.batches_, labels], axis=0)) == model.batches_.max() + 1

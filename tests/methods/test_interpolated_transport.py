@@ -88,7 +88,7 @@ def test_no_transport_is_computed_for_rows_that_are_fair_enough(grouped_blobs, m
 
 def test_a_tolerance_that_no_step_is_within_is_announced(grouped_blobs):
     X, codes = grouped_blobs(n_samples=100)
-    model = InterpolatedTransportClustering(3, tolerance=0.0, n_steps=2, random_state=0)
+    model = InterpolatedTransportClustering(3, tolerance=0.0, random_state=0)
     with pytest.warns(ConvergenceWarning, match="no step is within tolerance=0; the smallest soft violation"):
         model.fit(X, sensitive_features=codes)
     assert model.violation_ == min(step["fairness"] for step in model.history_)

@@ -46,7 +46,6 @@ class PrototypeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Fair
     _power = 2
     # Whether a fit needs only the cheapest clusters of each row, so that lists of them can take the place of a table.
     _takes_lists = False
-    random_state: Any
     # Parameters of the methods that search.
     init: Any
     n_init: int

@@ -35,10 +35,8 @@ class BalancedFairKMeans(FairClusterer):
         sum_p ||x_p - c_k(p)||^2 + rho * sum_jk (n_jk / N_j - n_k / N)^2 + lam * sum_k 1 / n_k
 
     with n_jk points of group j in cluster k, N_j in group j, n_k in cluster k and N in all. With several sensitive
-    columns their fairness penalties are added. ``lam=0`` is the paper's FrKM. As in the paper, the first labels are
-    random, with clusters of equal size. Every sweep visits the points in the order of the data, at fixed centres. After
-    it, the centres become the means of their clusters. The objective never rises. No cluster becomes empty, because a
-    point that is alone in its cluster stays there.
+    columns their fairness penalties are added. ``lam=0`` is the paper's FrKM. The first labels are random, with
+    clusters of equal size. No cluster becomes empty.
 
     Parameters
     ----------
@@ -55,14 +53,13 @@ class BalancedFairKMeans(FairClusterer):
     tol : float, default=1e-6
         Stops when no point moves, or when a sweep changes the objective by no more than this fraction.
     match_reference : bool, default=False
-        Whether a move counts only the terms of the point's own group, as in the authors' program. Of two groups, the
-        penalty then has more effect on the smaller one, and the objective above may rise.
+        Whether a move counts only the terms of the point's own group, as in the authors' program. The objective above
+        may then rise.
 
     Attributes
     ----------
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
-        Means of the clusters. The cluster of a point depends on the counts at the moment of its move, so new points
-        have no defined cluster, and there is no `predict`.
+        Means of the clusters. There is no `predict`.
     objective_ : float
     n_iter_ : int
         Number of sweeps of the start that was kept.
@@ -101,7 +98,6 @@ class BalancedFairKMeans(FairClusterer):
     max_iter: int = 100
     tol: float = 1e-6
     match_reference: bool = False
-    random_state: Any = None
 
     def _fit(self, X: np.ndarray, codes: np.ndarray) -> None:
         rng = check_random_state(self.random_state)

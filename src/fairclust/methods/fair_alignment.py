@@ -48,8 +48,7 @@ class FairAlignmentKMeans(FairClusterer):
         E_Q [ w pi_0 pi_1 ||x_0 - x_1||^2 + min_k ||pi_0 x_0 + pi_1 x_1 - c_k||^2 ].
 
     Both points of a pair go to the cluster of their weighted mean, so each cluster has the same share of both groups.
-    With w = 1 this is the k-means cost of the pairs' points to their common centres. The papers' tables call this
-    method FCA. There can be at most two groups.
+    The papers' tables call this method FCA. There can be at most two groups.
 
     Parameters
     ----------
@@ -63,7 +62,7 @@ class FairAlignmentKMeans(FairClusterer):
         random blocks. A block takes time between quadratic and cubic in its size.
     init : "k-means++" or array-like of shape (n_clusters, n_features)
     n_init : int, default=10
-        Number of starts of the plain k-means that finds the first centres. If `init` is an array there is one start.
+        Number of starts of the k-means that finds the first centres. If `init` is an array there is one start.
     max_iter : int, default=20
         Largest number of rounds.
     tol : float, default=1e-3
@@ -74,8 +73,7 @@ class FairAlignmentKMeans(FairClusterer):
     labels_, groups_
         A point whose mass is split between clusters gets the one with most of its mass. Ties are broken at random.
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
-        Centres of the round with the lowest objective. `labels_` are from the same round. New points have no match, so
-        there is no `predict`.
+        Centres of the round with the lowest objective, of which `labels_` are, too. There is no `predict`.
     shares_ : ndarray of shape (n_groups, n_clusters)
         The share of each group's mass that is in every cluster, before rounding.
     objective_ : float
@@ -86,16 +84,6 @@ class FairAlignmentKMeans(FairClusterer):
         `objective`, `clustering` (the objective without the cost of the matching) and `fairness` (the largest
         difference between the groups' rows of `shares_`).
     converged_ : bool
-        Whether the fit stopped after three rounds without gain, and not at `max_iter`.
-
-    Notes
-    -----
-    Distances of points to centres are computed in blocks of rows. The memory therefore grows with the rows and their
-    columns, about ``8 N (3 d + 16)`` bytes, and not with `n_clusters`.
-
-    With `epsilon` the pairs are first matched and then split, as in the paper's alternation. The authors' program
-    instead splits a share of all possible pairs, those that are cheapest to match, and does not keep the bound. The
-    same `epsilon` therefore has different effects in the two.
 
     References
     ----------
@@ -125,7 +113,6 @@ class FairAlignmentKMeans(FairClusterer):
     n_init: int = 10
     max_iter: int = 20
     tol: float = 1e-3
-    random_state: Any = None
 
     def _fit(self, X: np.ndarray, codes: np.ndarray) -> None:
         if len(self.groups_) > 2:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from dataclasses import dataclass
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.spatial.distance import cdist
@@ -35,7 +35,7 @@ class FairKCenter(FairClusterer):
     Attributes
     ----------
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
-        Rows of X. New rows cannot be assigned fairly: there is no `predict`.
+        Rows of X. There is no `predict`.
     center_indices_ : ndarray of shape (n_clusters,)
         The rows that are centres.
     radius_ : float
@@ -45,10 +45,6 @@ class FairKCenter(FairClusterer):
         The radius if every row goes to the nearest of the same centres.
     violation_ : float
         The largest number of points by which any group exceeds or misses its bounds in any cluster; below 2.
-
-    Notes
-    -----
-    A cluster may be left without points if the bounds require it, and `fit` warns of that.
 
     References
     ----------
@@ -70,7 +66,6 @@ class FairKCenter(FairClusterer):
     _power = 1
 
     tolerance: float = 0.2
-    random_state: Any = None
 
     def _fit(self, X: np.ndarray, codes: np.ndarray) -> None:
         begin = perf_counter()

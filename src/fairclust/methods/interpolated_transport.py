@@ -12,8 +12,10 @@ from scipy.spatial.distance import cdist
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 
-from fairclust.base import FairClusterer, at_least, initial_centers, record
+from fairclust.base import FairClusterer, initial_centers, record
 
+# The steps t that are tried.
+_STEPS = np.linspace(0, 1, 11)
 # The barycentre is found if no row of it moves by more than this fraction of the data's extent, or after these steps.
 _BARYCENTER_TOL = 1e-4
 _BARYCENTER_STEPS = 30
@@ -28,21 +30,19 @@ class InterpolatedTransportClustering(FairClusterer):
     """Fuzzy c-means after the groups have moved along Wasserstein-2 geodesics to a common barycentre.
 
     Each row x moves to ``(1 - t) x + t T(x)``, where T is the optimal transport of its group to the barycentre of the
-    groups. The smallest step t is taken at which the mean memberships of any two groups differ by at most `tolerance`
-    in every cluster. The shares in the labels have no bound: each row gets the cluster of its largest membership.
+    groups. The smallest step t of 0, 0.1, ..., 1 is taken at which the mean memberships of any two groups differ by at
+    most `tolerance` in every cluster. The shares in the labels have no bound: each row gets the cluster of its largest
+    membership.
 
     Parameters
     ----------
     tolerance : float, default=0.05
         Largest soft violation, in [0, 1): the largest difference of the mean memberships of two groups in a cluster. If
         no step is within it, `fit` takes the step with the smallest violation and warns.
-    n_steps : int, default=11
-        Number of steps t, from 0 to 1 at equal distances.
     fuzziness : float, default=2.0
         Exponent of the memberships, larger than 1. The larger it is, the more equal are the memberships of a row.
     max_iter : int, default=300
         Largest number of steps of fuzzy c-means.
-    random_state : int, RandomState or None
 
     Attributes
     ----------
@@ -59,13 +59,6 @@ class InterpolatedTransportClustering(FairClusterer):
         Number of steps t that were tried.
     history_ : list of dict
         One record for each of them: its cost of fuzzy c-means, `step_size`, and the soft violation as fairness.
-
-    Notes
-    -----
-    The paper and the sources of its program were not available. The program's manual and vignette describe the
-    barycentre (a fixed-point iteration on the support of all rows), the interpolation, the choice of the step, and
-    fuzzy c-means (its function `fitSKM`). Here the support has at most 1,000 rows, drawn at random, and the soft
-    violation is the gap of FMC for responsibilities.
 
     References
     ----------
@@ -85,15 +78,12 @@ class InterpolatedTransportClustering(FairClusterer):
 
     _power = 2
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_steps": at_least(2),
         "fuzziness": [Interval(Real, 1, None, closed="neither")],
     }
 
     tolerance: float = 0.05
-    n_steps: int = 11
     fuzziness: float = 2.0
     max_iter: int = 300
-    random_state: Any = None
 
     def _fit(self, X: np.ndarray, codes: np.ndarray) -> None:
         rng = check_random_state(self.random_state)
@@ -102,7 +92,7 @@ class InterpolatedTransportClustering(FairClusterer):
         support = X[rng.choice(len(X), min(_SUPPORT_ROWS, len(X)), replace=False)]
         seed = int(rng.randint(np.iinfo(np.int32).max))
         best, self.history_ = np.inf, []
-        for step, t in enumerate(np.linspace(0, 1, self.n_steps), 1):
+        for step, t in enumerate(_STEPS, 1):
             # The first step moves no row, and the transport takes most of the time, so it is found for the second one.
             if step == 2:
                 moved = transport(X, codes, support)

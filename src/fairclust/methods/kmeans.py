@@ -35,8 +35,6 @@ class KMeans(PrototypeClusterer):
         Whether to search on from the best of several starts, as `PriceFairKMeans` does.
     max_iter : int, default=300
     tol : float, default=1e-4
-    verbose : int, default=0
-        1 prints every step.
 
     Attributes
     ----------
@@ -56,16 +54,13 @@ class KMeans(PrototypeClusterer):
 
     takes_chunks = _takes_lists = True
     _needs_groups = False
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "search": ["boolean"],
-    }
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {"search": ["boolean"]}
     init: Any = "k-means++"
     n_init: int = 1
     search: bool = False
     max_iter: int = 300
     tol: float = 1e-4
     verbose: int = 0
-    random_state: Any = None
 
     def _fit(self, X: np.ndarray, codes: np.ndarray) -> None:
         begin = perf_counter()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from time import perf_counter
-from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -25,8 +24,6 @@ class RandomLabels(FairClusterer):
     >>> model.labels_.tolist()
     [0, 0, 1, 1, 1, 0, 1, 0]
     """
-
-    random_state: Any = None
 
     def _fit(self, X: np.ndarray, codes: np.ndarray) -> None:
         begin = perf_counter()

@@ -1,10 +1,8 @@
 """Socially fair k-means (Ghadiri et al., FAccT 2021): the largest mean cost of a group is as small as possible.
 
-With the clusters fixed, the mean squared distance of group j is ``f_j(c) = rest_j + sum_k w_jk |c_k - m_jk|^2``, where
-w_jk is the share of the group that lies in cluster k and m_jk its mean there. By duality, the minimum over c of
-``max_j f_j(c)`` is the maximum of ``min_c sum_j g_j f_j(c)`` over weights g of the groups that sum to one. For given
-weights, the best centres are the means of the m_jk with the weights g_j w_jk. A search over J numbers, whatever the
-number of points, therefore finds the centres, and the dual value is a lower bound on the cost.
+With the clusters fixed, the mean squared distance of group j is ``f_j(c) = rest_j + sum_k w_jk |c_k - m_jk|^2``, see
+`GroupMoments`. The minimum over c of ``max_j f_j(c)`` is the maximum of ``min_c sum_j g_j f_j(c)`` over weights g of
+the groups that sum to one. For given weights, the best centres are the means of the m_jk with the weights g_j w_jk.
 """
 
 from __future__ import annotations
@@ -35,7 +33,7 @@ class SociallyFairKMeans(PrototypeClusterer):
     """K-means that minimises the largest cost of a group, its rows' mean squared distance to their centres.
 
     This is the paper's Fair-Lloyd. Every row goes to its nearest centre. Then the centres move to where the largest
-    cost of a group is smallest for these clusters. Neither step raises the largest cost.
+    cost of a group is smallest for these clusters. The shares of the groups in the clusters are not bounded.
 
     Parameters
     ----------
@@ -46,8 +44,6 @@ class SociallyFairKMeans(PrototypeClusterer):
         Largest number of steps of a start.
     tol : float, default=1e-5
         A start ends once a step lowers the largest cost by no more than this fraction.
-    precision : "single" or "double", default="single"
-        Arithmetic of the distances.
 
     Attributes
     ----------
@@ -64,10 +60,6 @@ class SociallyFairKMeans(PrototypeClusterer):
     gap_ : float
         Relative duality gap of the centres, for the clusters of the last step. With these clusters, no other centres
         lower the largest cost of a group by a larger fraction than this.
-
-    Notes
-    -----
-    The shares of the groups in the clusters are not bounded. The result is a local optimum, as in k-means.
 
     References
     ----------
@@ -93,7 +85,6 @@ class SociallyFairKMeans(PrototypeClusterer):
     max_iter: int = 200
     tol: float = 1e-5
     precision: str = "single"
-    random_state: Any = None
 
     def _fit(self, X: np.ndarray, codes: np.ndarray, weights: np.ndarray | None = None) -> None:
         rng = check_random_state(self.random_state)

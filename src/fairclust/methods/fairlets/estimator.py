@@ -33,9 +33,8 @@ class FairletClusterer(FairClusterer):
     Parameters
     ----------
     clustering : {"kmedoids", "kmeans"}, default="kmedoids"
-        "kmedoids" runs FasterPAM on the medoids of the fairlets, which all have the same weight, as in the paper. The
-        best of five random starts is kept. With more than 6,000 fairlets, each start has a sample of 6,000 (CLARA).
-        "kmeans" runs k-means, with ten starts, on the means of the fairlets, weighted by their numbers of points.
+        "kmedoids" runs FasterPAM on the medoids of the fairlets. "kmeans" runs k-means, with ten starts, on the means
+        of the fairlets, weighted by their numbers of points.
 
     Attributes
     ----------
@@ -69,7 +68,6 @@ class FairletClusterer(FairClusterer):
 
     balance: Any = "auto"
     clustering: str = "kmedoids"
-    random_state: Any = None
 
     @abstractmethod
     def _decompose(

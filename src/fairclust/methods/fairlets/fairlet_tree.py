@@ -19,13 +19,7 @@ class FairletTreeClustering(FairletClusterer):
     ----------
     balance : (p, q) or "auto", default="auto"
         Whole numbers. p / q must not be above the balance of the data. "auto" takes the largest balance that
-        the data allow with q <= 10. The nearer it is to the balance of the data, the larger are the fairlets and the
-        cost.
-
-    Notes
-    -----
-    The paper does not say which points of a group leave a cell. Here they are the last ones in the order of the data.
-    The tree ends after 16 halvings of a box that is twice as wide as the data's largest range.
+        the data allow with q <= 10.
 
     References
     ----------

@@ -56,21 +56,18 @@ class FairMixture(FairClusterer):
         fairness.
     solver : {"em", "mini-batch", "gd"}, default="em"
         Generalised EM on all rows or on mini-batches (Algorithm 3), or gradient ascent (all with Adam). With ``lam=0``,
-        EM takes closed-form steps. With mini-batches, Delta is measured on a sample of as many rows. `X` may be a
-        memory map, of which one batch at a time is read. The rows are divided into batches once, at random. Batches of
-        a memory map are contiguous blocks, so sorted files must be shuffled first.
+        EM takes closed-form steps. With mini-batches, `X` may be a memory map, of which one batch at a time is read.
+        Its batches are contiguous blocks, so sorted files must be shuffled first.
     covariance : {"isotropic", "diag"}, default="isotropic"
         One variance for all features of all components, or one for every feature of every component.
     categorical_features : array-like of int or str, optional
         Categorical columns, by index, or by name for data frames. Their values are integer codes from 0 on. Columns of
         a data frame that are categories, strings or objects are always categorical, and `fit` encodes their values.
     match_reference : bool or "best_balance", default=False
-        By default, the absolute value and the maximum of Delta are smoothed, and a barrier keeps every component from
-        losing all its points. With True, the objective is that of the authors' published program, and it is optimised
-        as the program does: a new Adam optimiser in each round, no shortened steps, and data that are not scaled. The
-        result is the last iterate, which the program prints, or, with "best_balance", the first iterate with the
-        largest balance of hard labels, which its class keeps. For two groups, `lam` then has the effect of
-        ``n_clusters * P(0) * P(1) * lam`` in the objective above.
+        Whether the objective, and how it is optimised, are those of the authors' program, where data are not scaled and
+        `lam` has, for two groups, the effect of ``n_clusters * P(0) * P(1) * lam``. The result is the last iterate or,
+        with "best_balance", the first iterate with the largest balance of hard labels. By default the absolute value
+        and the maximum of Delta are smoothed, and a barrier keeps every component from losing all its points.
     sample_size : int or float, optional
         Number of rows, or share of the rows, to learn from, drawn within groups. All rows are assigned to clusters.
         By default all rows are learned from. With ``solver="mini-batch"`` it is the size of a batch, by default a tenth
@@ -82,8 +79,7 @@ class FairMixture(FairClusterer):
         the given ones. Components start with equal weights. Their variance is the mean variance of the columns, or the
         squared length of the rows if all have one length. "em" then runs plain EM. The probabilities of categories
         start equal or, if there are no numeric features, at random. With `match_reference`, "k-means" is the start of
-        the paper's text, with a variance of 1 and random probabilities, and "em" is the start of the program: plain EM
-        from the labels of k-means, weights averaged with those of plain EM on the categories, and equal probabilities.
+        the paper's text, and "em" that of the program.
     calibrate : bool, default=False
         Whether to shift the components' log weights after learning, so that hard labels are as fair as possible. The
         shifts are used in the assignment only.
@@ -118,13 +114,6 @@ class FairMixture(FairClusterer):
         Least distance between two means. It is zero if components coincide, and NaN if there are no two means.
     converged_ : bool
         Whether the objective stopped changing before `max_iter`.
-
-    Notes
-    -----
-    A row with a category that was not seen in `fit` is assigned by its other features. A category without rows gets
-    nearly no probability (1e-6 by closed-form steps). A component that loses all its weight keeps its parameters and
-    gets no points. A warning says how many components have points. If all columns are categorical, rows with the same
-    categories and group count as one point with a weight.
 
     References
     ----------
@@ -169,7 +158,6 @@ class FairMixture(FairClusterer):
     init: Any = "k-means"
     calibrate: bool = False
     record_labels: bool = False
-    random_state: Any = None
 
     def _valid_rows(self, X: Any, *, reset: bool = True) -> np.ndarray:
         """Validated rows, with codes instead of the categories of a data frame; -1 for those not seen in fit."""

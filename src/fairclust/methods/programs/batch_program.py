@@ -53,18 +53,16 @@ class BatchProgramKMeans(FairClusterer):
     Attributes
     ----------
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
-        Means of the clusters. New rows cannot be assigned: there is no `predict`.
+        Means of the clusters. There is no `predict`.
     cost_ : float
         Sum of squared distances to the means.
     target_balance_ : float
         The lower bound on the balance, which every cluster keeps.
-    batches_ : ndarray of shape (n_samples,)
-        The batch of every row, numbered from 0.
 
-    Notes
-    -----
-    In the cost a batch is weighted by the number of its points; in the published program all batches have the same
-    weight. `fit` raises RuntimeError if HiGHS finds no assignment that keeps the balance.
+    Raises
+    ------
+    RuntimeError
+        HiGHS finds no assignment of the batches that keeps the balance.
 
     References
     ----------
@@ -91,23 +89,22 @@ class BatchProgramKMeans(FairClusterer):
     init: Any = "k-means++"
     max_iter: int = 100
     tol: float = 1e-3
-    random_state: Any = None
 
     def _fit(self, X: np.ndarray, codes: np.ndarray) -> None:
         rng = check_random_state(self.random_state)
         group_sizes = np.bincount(codes)
         self.target_balance_ = float((1 - self.tolerance) * group_sizes.min() / group_sizes.max())
         n_batches = len(X) if self.n_batches is None else max(self.n_batches, self.n_clusters)
-        self.batches_ = np.arange(len(X))
+        batches = np.arange(len(X))
         if n_batches < len(X):
             model = Lloyd(n_batches, n_init=1, max_iter=_BATCH_STEPS, random_state=rng).fit(X)
-            self.batches_ = np.unique(model.labels_, return_inverse=True)[1]
-        n_batches = int(self.batches_.max()) + 1
-        sizes, sums = cluster_moments(X, self.batches_, n_batches)
+            batches = np.unique(model.labels_, return_inverse=True)[1]
+        n_batches = int(batches.max()) + 1
+        sizes, sums = cluster_moments(X, batches, n_batches)
         means = sums / sizes[:, None]
-        counts = contingency(self.batches_, codes, n_batches).T
+        counts = contingency(batches, codes, n_batches).T
         # The part of the cost that no assignment changes: squared distances of the points to their batch's mean.
-        within = float(((X - means[self.batches_]) ** 2).sum())
+        within = float(((X - means[batches]) ** 2).sum())
         centers = initial_centers(means, self.n_clusters, self._framed_init(), rng)
         best = np.inf
         self.history_: list[dict[str, float]] = []
@@ -128,7 +125,7 @@ class BatchProgramKMeans(FairClusterer):
             if cost >= best * (1 - self.tol):
                 break
             best = self.cost_ = cost
-            self.labels_, self.cluster_centers_ = of_batch[self.batches_].astype(np.int32), centers
+            self.labels_, self.cluster_centers_ = of_batch[batches].astype(np.int32), centers
         self.n_iter_ = len(self.history_)
 
 

@@ -22,9 +22,8 @@ class BeraFairKMeans(FairClusterer):
     """K-means centres, to which the points are then assigned fairly at the least cost.
 
     In every cluster the share of group j lies between ``mu_j (1 - tolerance)`` and ``mu_j / (1 - tolerance)``, where
-    mu_j is the group's share of the data. The solution of the linear program is exactly within these bounds. The
-    labels, which are rounded from it, violate them by at most about two points. The tables of balanced fair k-means
-    call this method FAC. `PriceFairKMeans` also takes groups that overlap.
+    mu_j is the group's share of the data. The labels, which are rounded from the solution of a linear program, violate
+    these bounds by less than two points. The tables of balanced fair k-means call this method FAC.
 
     Parameters
     ----------
@@ -36,12 +35,10 @@ class BeraFairKMeans(FairClusterer):
     Attributes
     ----------
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
-        The centres of k-means, which are not the means of the fair clusters. New points have no fair cluster, so there
-        is no `predict`.
+        The centres of k-means, which are not the means of the fair clusters. There is no `predict`.
     cost_, lp_cost_ : float
         Sum of squared distances to `cluster_centers_`, of the labels and of the linear program. `lp_cost_` is a lower
-        bound on the cost of labels within the bounds at these centres. The labels may violate the bounds by about two
-        points, and their cost is at most `lp_cost_`.
+        bound on the cost of labels within the bounds at these centres, and `cost_` is at most `lp_cost_`.
     price_of_fairness_ : float
         `cost_` divided by the cost of the nearest centres; 1 if both are zero.
     violation_ : float
@@ -51,11 +48,6 @@ class BeraFairKMeans(FairClusterer):
     history_ : list of dict
         One record each for k-means, the linear program and the rounding. The clustering term is the cost at
         `cluster_centers_`, and the fairness term is the violation in points.
-
-    Notes
-    -----
-    A fair cluster can become as small as a few points. A violation of one or two points then makes its shares very
-    different from the bounds.
 
     References
     ----------
@@ -79,7 +71,6 @@ class BeraFairKMeans(FairClusterer):
     init: Any = "k-means++"
     n_init: int = 10
     max_iter: int = 300
-    random_state: Any = None
 
     def _fit(self, X: np.ndarray, codes: np.ndarray) -> None:
         begin = perf_counter()

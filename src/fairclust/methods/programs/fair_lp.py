@@ -4,16 +4,14 @@ The share of group j in every cluster must be between ``lower_j`` and ``upper_j`
 "Fair algorithms for clustering", NeurIPS 2019. HiGHS solves the programs and returns vertices, on which the rounding
 depends.
 
-The program has N x K variables, but at the optimal group prices, which are its dual variables, nearly every point has a
-single cheapest cluster. The program is therefore solved with the prices bounded to a radius around those of a sample.
-A column that costs more than its row's cheapest column by over twice the radius cannot be used then, so leaving it out
-does not change the solution. If the prices reach the bound, the program is solved again around the new prices.
+The program is solved with the group prices bounded to a radius around those of a sample. A column that costs more than
+its row's cheapest column by over twice the radius cannot be used then, so leaving it out does not change the solution.
+If the prices reach the bound, the program is solved again around the new prices.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy import sparse
 
 from fairclust.solvers.programs import SHARE_EPS, Program, sums, whole_numbers
@@ -27,18 +25,17 @@ _LEAST_RADIUS = 1e-3
 
 
 def fair_assignment_lp(
-    cost: np.ndarray, codes: np.ndarray, *, lower: ArrayLike, upper: ArrayLike
+    cost: np.ndarray, codes: np.ndarray, *, lower: np.ndarray, upper: np.ndarray
 ) -> sparse.csr_array:
     """Part of each point in each cluster, at the least cost with ``lower_j n_k <= n_jk <= upper_j n_k`` for all groups.
 
     The shares, (n_samples, n_clusters), are a vertex: all but a few rows have a single 1. Their cost is a lower bound.
     The share of each group of the data must be within its bounds.
     """
-    # Shares are always in [0, 1]. Clipping the bounds avoids infinite coefficients.
-    low, high = np.maximum(lower, 0.0), np.minimum(upper, 1.0)
-    inside = codes[:, None] == np.arange(len(low))
+    high = np.minimum(upper, 1.0)
+    inside = codes[:, None] == np.arange(len(high))
     kinds, pattern = np.unique(inside, axis=0, return_inverse=True)
-    rows = np.vstack([kinds.T - high[:, None], low[:, None] - kinds.T])
+    rows = np.vstack([kinds.T - high[:, None], lower[:, None] - kinds.T])
     return _solve(_excess(cost), np.ones(len(cost)), pattern, rows)[0]
 
 

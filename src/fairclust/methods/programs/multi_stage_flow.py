@@ -25,8 +25,7 @@ class MultiStageFlowKMeans(FairClusterer):
 
     In every step the points of the largest group go to their nearest centres. The other groups follow from the largest
     to the smallest. A flow of minimal cost assigns each, with bounds on the number of its points in every cluster that
-    keep the balance with the groups assigned before. The centres then move to the means of the clusters. There can be
-    any number of groups.
+    keep the balance with the groups assigned before. The centres then move to the means of the clusters.
 
     Parameters
     ----------
@@ -48,17 +47,11 @@ class MultiStageFlowKMeans(FairClusterer):
     history_ : list of dict
         The fairness term is how far the balance is below `target_balance_`, or 0.
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
-        Means of the clusters. New rows cannot be assigned: there is no `predict`.
+        Means of the clusters. There is no `predict`.
     cost_ : float
         Sum of squared distances to the means.
     target_balance_ : float
         The lower bound on the balance. If whole points cannot keep it, a cluster misses it by one or two points.
-
-    Notes
-    -----
-    The points of the largest group always go to their nearest centres, and only the other groups are moved to keep the
-    balance. The balance of a cluster compares its smallest with its largest group, so with three or more groups the
-    shares of the groups between them are hardly bounded.
 
     References
     ----------
@@ -82,7 +75,6 @@ class MultiStageFlowKMeans(FairClusterer):
     n_init: int = 1
     max_iter: int = 100
     tol: float = 1e-3
-    random_state: Any = None
 
     def _fit(self, X: np.ndarray, codes: np.ndarray) -> None:
         rng = check_random_state(self.random_state)

@@ -1,12 +1,7 @@
 """Spectral embeddings of a graph, plain and with the same mean in every group (fair spectral clustering).
 
-Wang, Lu, Davidson, Bai, Scalable spectral clustering with group fairness constraints, AISTATS 2023, Algorithm 3, move
-the constraint directions to the eigenvalue ``||L_n||_1``. Here they get 3, because the normalised Laplacian has no
-eigenvalue above 2, or four times the largest degree for the unnormalised one, which has none above twice that degree.
-
-Kleindessner, Samadi, Awasthi, Morgenstern, Guarantees for spectral clustering with fairness constraints, ICML 2019,
-Algorithms 2 and 3, is the method by a dense basis. They compute the square root of ``Z'DZ``; the generalised eigenvalue
-problem has the same solutions and does not need it.
+`spectral_embedding` is Algorithm 3 of Wang et al. (AISTATS 2023), and `nullspace_embedding` is Algorithms 2 and 3 of
+Kleindessner et al. (ICML 2019). docs/spectral.md says where they differ from the papers.
 """
 
 from __future__ import annotations

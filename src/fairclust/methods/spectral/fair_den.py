@@ -11,7 +11,7 @@ from scipy.cluster.hierarchy import cophenet, linkage
 from scipy.spatial.distance import cdist, squareform
 from sklearn.utils import check_random_state
 
-from fairclust.base import COUNT, FairClusterer, record
+from fairclust.base import COUNT, FairClusterer, NotSupported, record
 from fairclust.kernels.graph import AffinityGraph
 from fairclust.methods.spectral.embedding import check_memory, spectral_embedding
 from fairclust.solvers.lloyd import Lloyd
@@ -31,7 +31,8 @@ class FairDen(FairClusterer):
     Two points are more similar, the denser the path that joins them. From these similarities fair spectral clustering
     computes coordinates that have the same mean in every group, and k-means clusters the coordinates. A cluster of
     fewer than `min_points` points is noise. k-means is then run again for one cluster more, at most 20 times, until
-    `n_clusters` clusters are not noise. If there are still too few, the largest of the others are kept, too.
+    `n_clusters` clusters are not noise. If there are still too few, the largest of the others are kept, too. The shares
+    of the groups in the clusters have no bound.
 
     Parameters
     ----------
@@ -42,8 +43,6 @@ class FairDen(FairClusterer):
         Number of starts of each k-means.
     max_memory_mb : float, default=8000
         Limit, in MB, on the memory of four dense n x n matrices. For more rows `fit` raises `NotSupported`.
-    random_state : int, RandomState or None
-        The seed of k-means.
 
     Attributes
     ----------
@@ -54,15 +53,9 @@ class FairDen(FairClusterer):
     embedding_ : ndarray of shape (n_samples, n_components)
         The coordinates that k-means clusters.
 
-    Notes
-    -----
-    The means of the coordinates are equal in all groups, but k-means does not bound the group shares of its clusters.
-
     References
     ----------
-    Krieger, Beer, Matthews, Thiesson, Assent, "FairDen: fair density-based clustering", ICLR 2025. Their program
-    computes the same coordinates in the null space of the constraints, in time that grows with the cube of the number
-    of rows.
+    Krieger, Beer, Matthews, Thiesson, Assent, "FairDen: fair density-based clustering", ICLR 2025.
 
     Examples
     --------
@@ -81,16 +74,12 @@ class FairDen(FairClusterer):
     min_points: int = 5
     n_init: int = 10
     max_memory_mb: float = 8000.0
-    random_state: Any = None
 
     def _fit(self, X: np.ndarray, codes: np.ndarray) -> None:
         begin = perf_counter()
         check_memory(len(X), _MATRICES, self.max_memory_mb, "FairDen", "take fewer rows")
         if len(X) == 1:
-            self.labels_, self.noise_ = np.zeros(1, np.int32), np.zeros(1, dtype=bool)
-            self.embedding_, self.n_iter_ = np.zeros((1, 1)), 1
-            self.history_: list[dict[str, float]] = []
-            return
+            raise NotSupported("a graph needs two points, found n_samples=1")
         similarities = density_similarities(X, min(self.min_points, len(X)))
         graph = AffinityGraph(similarities, similarities.sum(axis=1))
         embedding = spectral_embedding(graph, self.n_clusters, groups=codes)

@@ -17,23 +17,21 @@ from fairclust.methods.spectral.spectral import SpectralClustering
 class FairSpectralClustering(SpectralClustering):
     """Spectral clustering whose coordinates have the same mean in every group.
 
-    Minimises ``Tr(H'LH)`` under ``H'DH = I`` (``H'H = I`` if unnormalised) and ``F'H = 0``, where F are the group
-    indicators minus their shares, and then runs k-means on the rows of H. H meets the constraint exactly. The clusters
-    of k-means do not, so they are fairer than those of plain spectral clustering, but not exactly proportional. There
-    can be any number of groups.
+    The coordinates H minimise ``Tr(H'LH)`` under ``H'DH = I`` (``H'H = I`` if unnormalised) and ``F'H = 0``, where F
+    are the group indicators minus their shares. k-means on the rows of H gives clusters that are not exactly fair.
 
     Parameters
     ----------
     laplacian : "normalized" or "unnormalized", default="normalized"
         FSCN or FSCUN of Kleindessner et al.
     solver : "projected" or "nullspace", default="projected"
-        "nullspace" is the first published algorithm. It uses dense matrices, and its time grows with the cube of the
-        number of rows. "projected" (s-FairSC) finds the same coordinates by products with the affinity only.
+        "nullspace" is the first published algorithm, by dense matrices. "projected" (s-FairSC) finds the same
+        coordinates by products with the affinity only.
 
     Raises
     ------
     fairclust.base.Diverged
-        The eigen-solver did not reach `tol`. The benchmark gives the fit the status 'diverged'.
+        The eigen-solver did not reach `tol`.
 
     References
     ----------

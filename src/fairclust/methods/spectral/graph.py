@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,23 +11,25 @@ from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import validate_data
 
 from fairclust.base import FairClusterer
-from fairclust.frame import Frame
 from fairclust.group_encoding import encode_groups
-from fairclust.kernels.graph import AffinityGraph, build_knn_graph, max_scaled_affinity
-from fairclust.methods.spectral.embedding import check_memory
+from fairclust.kernels.graph import AffinityGraph, build_knn_graph
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class GraphClusterer(FairClusterer):
     """Base of the methods on graphs, which implement ``_fit_graph(graph, points, codes, rng)``.
 
-    A method has the parameters `affinity`, `n_neighbors`, `random_state` and, if its affinity may be dense,
-    `max_memory_mb`.
+    Parameters
+    ----------
+    affinity : "nearest_neighbors" or "precomputed", default="nearest_neighbors"
+        The graph of nearest neighbours, see `fairclust.kernels.graph.build_knn_graph`, or X itself: a sparse or dense
+        square matrix that is non-negative and symmetric and has no node without edges.
+    n_neighbors : int, default=20
+        Number of neighbours of a point, itself included, but at most the number of rows.
     """
 
-    affinity: str
-    n_neighbors: int
-    max_memory_mb: float
-    random_state: Any
+    affinity: str = "nearest_neighbors"
+    n_neighbors: int = 20
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -76,19 +79,9 @@ class GraphClusterer(FairClusterer):
         self._fit_graph(graph, points, codes, check_random_state(self.random_state))
         return self
 
-    def _framing(self, X: np.ndarray) -> Frame:
-        frame = super()._framing(X)
-        # The published affinity depends on the unit of the data, so the data are not scaled.
-        return frame._replace(unit=1.0) if self.affinity == "max_scaled" else frame
-
     def _fit(self, X: np.ndarray, codes: np.ndarray) -> None:
         rng = check_random_state(self.random_state)
-        if self.affinity == "max_scaled":
-            check_memory(len(X), 1, self.max_memory_mb, "affinity='max_scaled'", "use 'nearest_neighbors'")
-            W = max_scaled_affinity(X)
-            graph = AffinityGraph(W, W.sum(axis=1))
-        else:
-            graph = AffinityGraph.from_matrix(build_knn_graph(X, self.n_neighbors, random_state=rng))
+        graph = AffinityGraph.from_matrix(build_knn_graph(X, self.n_neighbors, random_state=rng))
         self._fit_graph(graph, X, codes, rng)
 
     @abstractmethod

@@ -7,12 +7,14 @@ from time import perf_counter
 from typing import Any, ClassVar
 
 import numpy as np
+from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import StrOptions
 
 from fairclust.base import POSITIVE, at_least, record
-from fairclust.kernels.graph import AffinityGraph
+from fairclust.frame import Frame
+from fairclust.kernels.graph import AffinityGraph, max_scaled_affinity
 from fairclust.messages import NOT_UNIQUE
-from fairclust.methods.spectral.embedding import Embedding, spectral_embedding
+from fairclust.methods.spectral.embedding import Embedding, check_memory, spectral_embedding
 from fairclust.methods.spectral.graph import GraphClusterer
 from fairclust.solvers.lloyd import Lloyd
 
@@ -27,11 +29,7 @@ class SpectralClustering(GraphClusterer):
     Parameters
     ----------
     affinity : "nearest_neighbors", "max_scaled" or "precomputed", default="nearest_neighbors"
-        Graph of the points, see `fairclust.kernels.graph`: `build_knn_graph`, or the complete graph of
-        `max_scaled_affinity`. With "precomputed" X is the affinity: a sparse or dense square matrix that is
-        non-negative and symmetric and has no node without edges.
-    n_neighbors : int, default=20
-        Number of neighbours of a point, itself included, but at most the number of rows.
+        "max_scaled" is the complete graph of `fairclust.kernels.graph.max_scaled_affinity`.
     n_init : int, default=10
         Number of starts of k-means, of which the best is kept.
     tol, max_iter : float, int, default=1e-9, 1000
@@ -75,13 +73,23 @@ class SpectralClustering(GraphClusterer):
         "tol": POSITIVE,
     }
 
-    affinity: str = "nearest_neighbors"
-    n_neighbors: int = 20
     n_init: int = 10
     tol: float = 1e-9
     max_iter: int = 1000
     max_memory_mb: float = 8000.0
-    random_state: Any = None
+
+    def _framing(self, X: np.ndarray) -> Frame:
+        frame = super()._framing(X)
+        # The published affinity depends on the unit of the data, so the data are not scaled.
+        return frame._replace(unit=1.0) if self.affinity == "max_scaled" else frame
+
+    def _fit(self, X: np.ndarray, codes: np.ndarray) -> None:
+        if self.affinity == "nearest_neighbors":
+            super()._fit(X, codes)
+            return
+        check_memory(len(X), 1, self.max_memory_mb, "affinity='max_scaled'", "use 'nearest_neighbors'")
+        W = max_scaled_affinity(X)
+        self._fit_graph(AffinityGraph(W, W.sum(axis=1)), X, codes, check_random_state(self.random_state))
 
     def _embed(self, graph: AffinityGraph, codes: np.ndarray) -> Embedding:
         return spectral_embedding(graph, self.n_clusters, tol=self.tol, max_iter=self.max_iter)

@@ -42,17 +42,12 @@ class VariationalFairKMeans(PrototypeClusterer):
     ----------
     lam : float, optional
         Weight of fairness. A number is absolute, as in the paper: a suitable one grows with the number of rows and the
-        square of the unit of the data. 0 is plain Lloyd. The default is the cost of all points in one cluster, with
-        which clusters are nearly as fair as they can be. Multiples of it, which `lam_` holds after a fit, from 0.01 to
-        10 span the trade-off.
+        square of the unit of the data. 0 is plain Lloyd. The default is the cost of all points in one cluster.
+        Multiples of it, see `lam_`, from 0.01 to 10 span the trade-off.
     match_reference : bool, default=False
-        Whether to compute each assignment by the paper's bound optimisation, step by step as in the authors' program.
-        That program divides by the sum of ``exp(-distance)`` over the centres. If this sum is zero for a row, because
-        all of its (squared) distances are above 745, all points end in one cluster.
-        The default uses Newton's method to compute the group prices to which that iteration converges, in a tenth of
-        the passes over the points. It measures the energy of the hard labels, which never rises. Between two
-        assignments, the centres of clusters that still change move half a step beyond their means, which on most data
-        takes fewer steps.
+        Whether to compute each assignment by the paper's bound optimisation, step by step as in the authors' program,
+        by which all points end in one cluster if all (squared) distances of a row are above 745. The default uses
+        Newton's method to compute the group prices to which that iteration converges.
     target : None, mapping or array-like of shape (n_groups,), default=None
         Target shares U. None takes the shares of the data. For several columns, a mapping of column to shares.
     max_iter : int, default=100
@@ -61,9 +56,6 @@ class VariationalFairKMeans(PrototypeClusterer):
         From the second step on, the fit stops when the energy changes by at most the fraction `tol` of the energy
         minus its least possible fairness term ``lam * K * H(U)``; 1e-5 by default. With `match_reference` it is a
         fraction of the whole energy, from the third step on; 1e-4 by default, as in the published program.
-    precision : "single" or "double", default="single"
-        Arithmetic of the distances and softmax rows. Sums are always double. Single is three times as fast, and the
-        inner loop may stop a step earlier or later.
 
     Attributes
     ----------
@@ -116,7 +108,6 @@ class VariationalFairKMeans(PrototypeClusterer):
     tol: float | None = None
     precision: str = "single"
     verbose: int = 0
-    random_state: Any = None
 
     def _framing(self, X: np.ndarray) -> Frame:
         frame = super()._framing(X)

@@ -20,8 +20,6 @@ class VariationalFairKMedians(MedoidClusterer, VariationalFairKMeans):
     lam : float, optional
         As for `VariationalFairKMeans`, but a suitable number grows with the unit of the data and not with its square.
         0 alternates nearest medoids and new medoids.
-    match_reference : bool, default=False
-        As for `VariationalFairKMeans`, but all centres are medoids of the last assignment.
 
     References
     ----------

@@ -54,33 +54,22 @@ class VariationalFairNCut(GraphClusterer):
     """Normalised cut of a graph with the Kullback-Leibler fairness penalty.
 
     Minimises ``K - sum_k S_k'W S_k / (d'S_k) + lam * sum_k KL(U || P_k)`` (equation 2 with the Ncut row of
-    Table 1), where W is the affinity, d its degrees, P_k the group shares of cluster k and U the target shares. Each
-    outer step replaces the cut by its linearisation at the current labels and solves that assignment problem
-    with the penalty. The memory is that of the edges and of N x K single-precision numbers, not of N x N numbers.
+    Table 1), where W is the affinity, d its degrees, P_k the group shares of cluster k and U the target shares. The
+    memory is that of the edges and of N x K single-precision numbers, not of N x N numbers.
 
     Parameters
     ----------
     lam : float, default=10.0
         Weight of fairness. The cut lies between 0 and K for all data, so weights from 1 to 100 span the trade-off.
-    affinity : "nearest_neighbors" or "precomputed", default="nearest_neighbors"
-        "nearest_neighbors" builds the paper's graph, see `fairclust.kernels.graph.build_knn_graph`. With "precomputed",
-        X is the affinity: a sparse or dense square matrix that is non-negative and symmetric and has no node without
-        edges.
-    n_neighbors : int, default=20
-        Number of neighbours of a point, itself included, but at most the number of rows, which gives the complete
-        graph.
     init : {"best", "k-means++"} or array-like of shape (n_samples,), default="best"
         The first labels. "k-means++" is the nearest k-means++ centre, as in the paper, among the points. For a
         precomputed affinity these are the `points` that `fit` gets beside it, or else rows of the spectral embedding.
         "best" keeps the result of lowest energy from three starts: "fair_spectral" (k-means on the embedding with equal
         group means), "prices" (exactly proportional clusters around the centres of "fair_spectral") and "spectral"
-        (k-means on the plain embedding). The descent ends near its start: on Adult, with ``lam=10``, the cut is 0.67
-        from "fair_spectral" and 0.77 to 0.88 from "k-means++". An array holds labels.
+        (k-means on the plain embedding). An array holds labels.
     match_reference : bool, default=False
-        Whether to use the paper's iteration, which needs thousands of updates in each outer step, as in the authors'
-        program. The default computes prices by Newton's method (see `penalty.py`) and takes a step only if it lowers
-        the energy and empties no cluster. Otherwise it tries again with a multiple of D added to W, which does not
-        change the minimiser and makes the linearisation an upper bound.
+        Whether to use the paper's iteration, as in the authors' program. The default computes prices by Newton's method
+        and takes a step only if it lowers the energy and empties no cluster.
     max_iter, tol : int, float, default=100, 1e-4
         Largest number of outer steps, and tolerance. The fit stops once the energy, without its constant
         ``lam * K * H(U)``, falls by less than the fraction `tol`; with `match_reference` once it changes by less,
@@ -89,19 +78,12 @@ class VariationalFairNCut(GraphClusterer):
     Attributes
     ----------
     history_ : list of dict
-        One record for each outer step of the start that was kept: `objective`, `clustering` (the Ncut of the hard
-        labels), `fairness` (cross-entropy of equation 4 for the hard labels, with a pseudo-count), `inner_iter`,
-        `seconds`.
+        One record for each outer step of the start that was kept: `clustering` is the Ncut of the hard labels, and
+        `fairness` the cross-entropy of equation 4 for them, with a pseudo-count.
     start_ : str
         The start that was kept; "labels" for an array.
     target_ : ndarray of shape (n_groups,)
     converged_ : bool
-
-    Notes
-    -----
-    The published program measures the energy of the soft assignments. Here both solvers measure that of the hard
-    labels, which are the result, and from which the next step starts. If a step empties a cluster, the program
-    restarts from k-means, at most twice; here `match_reference` keeps the labels of the step before.
 
     References
     ----------
@@ -125,15 +107,12 @@ class VariationalFairNCut(GraphClusterer):
     }
 
     lam: float = 10.0
-    affinity: str = "nearest_neighbors"
-    n_neighbors: int = 20
     target: Any = None
     init: Any = "best"
     match_reference: bool = False
     max_iter: int = 100
     tol: float = 1e-4
     precision: str = "single"
-    random_state: Any = None
 
     def _fit_graph(
         self, graph: AffinityGraph, points: np.ndarray | None, codes: np.ndarray, rng: np.random.RandomState
