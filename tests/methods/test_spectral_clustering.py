@@ -1,6 +1,7 @@
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from sklearn.cluster import SpectralClustering as Theirs
@@ -66,6 +67,14 @@ def test_points_sparse_and_dense_affinities_agree(cls, affinity, grouped_blobs):
         model = cls(4, affinity="precomputed", random_state=0).fit(data, sensitive_features=codes)
         np.testing.assert_array_equal(model.labels_, wanted.labels_)
         np.testing.assert_allclose(model.eigenvalues_, wanted.eigenvalues_, atol=1e-6)
+
+
+@pytest.mark.parametrize("shuffled", ["sensitive_features", "points"])
+def test_rows_paired_by_another_order_than_the_nodes_are_refused(shuffled):
+    paired = {"sensitive_features": pd.Series([0, 1] * 3), "points": pd.DataFrame(np.eye(6))}
+    paired[shuffled] = paired[shuffled][::-1]
+    with pytest.raises(ValueError, match=f"X and {shuffled} have one index in different orders"):
+        VariationalFairNCut(2, affinity="precomputed").fit(pd.DataFrame(np.ones((6, 6))), **paired)
 
 
 @pytest.mark.parametrize(

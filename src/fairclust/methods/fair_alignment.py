@@ -73,7 +73,7 @@ class FairAlignmentKMeans(FairClusterer):
     labels_, groups_
         A point whose mass is split between clusters gets the one with most of its mass. Ties are broken at random.
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
-        Centres of the round with the lowest objective, of which `labels_` are, too. There is no `predict`.
+        Centres of the round with the lowest objective, which also gave `labels_`. There is no `predict`.
     shares_ : ndarray of shape (n_groups, n_clusters)
         The share of each group's mass that is in every cluster, before rounding.
     objective_ : float

@@ -64,8 +64,8 @@ class FairMixture(FairClusterer):
         Categorical columns, by index, or by name for data frames. Their values are integer codes from 0 on. Columns of
         a data frame that are categories, strings or objects are always categorical, and `fit` encodes their values.
     match_reference : bool or "best_balance", default=False
-        Whether the objective, and how it is optimised, are those of the authors' program, where data are not scaled and
-        `lam` has, for two groups, the effect of ``n_clusters * P(0) * P(1) * lam``. The result is the last iterate or,
+        Whether the objective and its optimisation are those of the authors' program, which does not scale the data. For
+        two groups, `lam` then has the effect of ``n_clusters * P(0) * P(1) * lam``. The result is the last iterate or,
         with "best_balance", the first iterate with the largest balance of hard labels. By default the absolute value
         and the maximum of Delta are smoothed, and a barrier keeps every component from losing all its points.
     sample_size : int or float, optional

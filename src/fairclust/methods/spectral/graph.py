@@ -11,7 +11,7 @@ from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import validate_data
 
 from fairclust.base import FairClusterer
-from fairclust.group_encoding import encode_groups
+from fairclust.group_encoding import check_same_order, encode_groups
 from fairclust.kernels.graph import AffinityGraph, build_knn_graph
 
 
@@ -67,6 +67,8 @@ class GraphClusterer(FairClusterer):
         if self.affinity != "precomputed":
             return super().fit(X, sensitive_features=sensitive_features)
         self._validate_params()
+        check_same_order(X, sensitive_features)
+        check_same_order(X, points, "points")
         W = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32])
         graph = AffinityGraph.from_matrix(W)
         n_nodes = len(graph.degrees)

@@ -45,9 +45,9 @@ class VariationalFairKMeans(PrototypeClusterer):
         square of the unit of the data. 0 is plain Lloyd. The default is the cost of all points in one cluster.
         Multiples of it, see `lam_`, from 0.01 to 10 span the trade-off.
     match_reference : bool, default=False
-        Whether to compute each assignment by the paper's bound optimisation, step by step as in the authors' program,
-        by which all points end in one cluster if all (squared) distances of a row are above 745. The default uses
-        Newton's method to compute the group prices to which that iteration converges.
+        Whether to compute each assignment by the paper's bound optimisation, step by step as in the authors' program.
+        All points then end in one cluster if all (squared) distances of a row are above 745. The default uses Newton's
+        method to compute the group prices to which that iteration converges.
     target : None, mapping or array-like of shape (n_groups,), default=None
         Target shares U. None takes the shares of the data. For several columns, a mapping of column to shares.
     max_iter : int, default=100
