@@ -42,13 +42,13 @@ def test_largest_piece(tmp_path):
     assert_array_equal(ds.groups, [0, 1, 0, 1, 0])
     assert ds.group_names == ("f", "m")
     assert ds.X.shape == (5, 0) and ds.feature_names == ()
+    assert ds.card["scaling"] == []
     assert ds.card["graph"] == {"n_edges": 5, "n_pieces": 3}
     assert ds.card["rows_read"] == 8
     assert ds.card["dropped"] == [
         {"column": "kind", "value": "0", "rows": 1},
         {"column": "piece", "value": "not the largest", "rows": 3},
     ]
-    assert ds.card["scaling"] == []
 
 
 def test_small_groups_are_left_out_with_their_nodes(tmp_path):

@@ -249,13 +249,6 @@ def _steps_of(scale: Any) -> Any:
     return SCALES[scale]
 
 
-MEANING: dict[ScaleStep, str] = {
-    "standardize": "each feature has mean 0 and population standard deviation 1 (divided by N, not N - 1)",
-    "minmax": "each feature reaches from 0 to 1",
-    "l2": "each row is divided by its Euclidean norm; a row of zeros stays as it is",
-}
-
-
 class DatasetSpec(Spec):
     """A data set: a table, a graph or a generator, its features, its groups, its scaling."""
 

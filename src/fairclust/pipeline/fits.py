@@ -225,9 +225,9 @@ def _cache(folder: Path) -> Any:
     return Memory(folder, verbose=0, compress=3).cache(finished, ignore=["compute"])
 
 
-def cached_keys(folder: Path, keys: Iterable[str]) -> list[str]:
+def cached_keys(folder: Path, keys: Iterable[str]) -> set[str]:
     """The keys whose fits the cache in a folder has."""
     if not folder.is_dir():  # joblib would create it
-        return []
+        return set()
     cache = _cache(folder)
-    return [key for key in keys if cache.check_call_in_cache(key, None)]
+    return {key for key in keys if cache.check_call_in_cache(key, None)}
