@@ -36,12 +36,13 @@ def run(args: Score) -> list[str | Table]:
     if dataset not in config.datasets:
         raise UserError(f"there is no data set {dataset!r}; {nearest(dataset, sorted(config.datasets))}")
     # It is prepared without using prepared data of earlier runs.
-    sources, paths = config.sources_of(dataset), {}
-    for name, spec in sources.items():
-        # The folder with the downloads of a run serves as another mirror; hashes are checked as for every mirror.
-        raw = Path(config.results) / "data" / "raw" / name
-        places: list[str | Path] = [*config.mirror, raw]
-        paths[name] = Path(spec.path) if spec.path else fetch_source(name, spec, get_data_home(), places)
+    # The folder with the downloads of a run serves as another mirror; hashes are checked as for every mirror.
+    sources, raw = config.sources_of(dataset), Path(config.results, "data/raw")
+    paths = {
+        name: fetch_source(name, spec, get_data_home(), [*config.mirror, raw / name])
+        for name, spec in sources.items()
+        if spec.file
+    }
     data = prepare_dataset(dataset, config.datasets[dataset], paths, sources)
     n_clusters = config.datasets[dataset].n_clusters if args.n_clusters is None else args.n_clusters
     labels = read_labels(args.labels, np.arange(1, len(data.groups) + 1), n_clusters)

@@ -65,9 +65,8 @@ def _checked(plan: Plan) -> list[str]:
         if not is_read or Path(config.results, "data/prepared", name).exists():
             continue
         cells = [cell for fit in plan.fits.values() if fit.dataset == name for cell in fit.cells()]
-        paths = {of: Path(str(source.path)) for of, source in sources.items()}
         try:
-            card = prepare_dataset(name, config.datasets[name], paths, sources).card
+            card = prepare_dataset(name, config.datasets[name], {}, sources).card
         except DatasetError as error:
             problems.append(f"{error} (all {len(cells):,} fits of {name!r} would be skipped)")
             continue

@@ -104,7 +104,7 @@ def _score_again(results: Path, fit: Any) -> None:
             f"{where} was fitted on other data than that in {results}/data/prepared/{fit.dataset}"
         )
     stated = {name: fit[name] for name in METRICS if not math.isnan(fit[name])}
-    W = load_graph(results / "data" / "graphs" / fit.dataset)[0] if "ncut" in stated else None
+    W = load_graph(results / "data" / "graphs" / fit.dataset) if "ncut" in stated else None
     scored = data.scored(unpacked_labels(fit.labels, fit.n_rows), fit.n_clusters, W)
     again = score_labels(scored, stated)
     for name, value in stated.items():

@@ -36,7 +36,7 @@ def prepare_dataset(
 ) -> PreparedDataset:
     """Read or generate a data set, code its groups, scale its features; a DatasetError says why that is impossible.
 
-    `sources` are those of `Catalogue.sources_of`, and `paths` has their files.
+    `sources` are those of `Catalogue.sources_of`, and `paths` has the files of those that are fetched.
     """
     try:
         return _prepare(name, spec, paths, sources)
@@ -108,7 +108,7 @@ def _files(
     files: list[Path] = []
     cards: list[dict[str, Any]] = []
     for name, source in sources.items():
-        path, fix = Path(paths[name]), f"fetch the source '{name}' again"
+        path, fix = Path(source.path or paths[name]), f"fetch the source '{name}' again"
         if source.path is not None:
             fix = "check its 'path', which is relative to the working folder, and its 'sha256'"
         if not path.is_file():
