@@ -116,7 +116,7 @@ def test_a_figure_of_fronts_has_no_panel_for_a_k_that_only_a_sweep_has():
 def test_the_job_gets_rows_to_drop_by_the_position_of_a_column():
     rows = {"drop_rows": {2: [0], "city": ["x"]}, "reader": {"header": False}}
     own = {"title": "C", "source": {"path": "c.csv"}, "sensitive": {"column": 1}, "n_clusters": 2} | rows
-    assert two_by_two(datasets={"c": own}).other_keys("c")["drop_rows"] == {2: ("0",), "city": ("x",)}
+    assert two_by_two(datasets={"c": own}).dataset("c")["drop_rows"] == {2: ("0",), "city": ("x",)}
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from fairclust.messages import UserError, count
 from fairclust.metrics.table import METRICS, score_labels
 from fairclust.outputs import content_digest
 from fairclust.pipeline.data import read_record
-from fairclust.pipeline.scores import SCORE_COLUMNS, DamagedFile, read_arrow, read_fits, unpacked_labels
+from fairclust.pipeline.scores import SCORE_COLUMNS, read_arrow, read_fits, unpacked_labels
 
 # Scores that differ by at most this much, relative or absolute, count as equal, because machines round differently.
 _TOLERANCE = 1e-9
@@ -59,7 +59,7 @@ def _failures(check: Callable[[Any], None], places: Iterable[Any]) -> list[str]:
             check(place)
         except DatasetSkipped:
             continue
-        except (DamagedFile, DatasetError, OSError) as error:
+        except (UserError, DatasetError, OSError) as error:
             messages.append(str(error))
     return list(dict.fromkeys(messages))
 
