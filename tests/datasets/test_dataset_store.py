@@ -91,7 +91,7 @@ def test_an_older_one_is_replaced_and_brought_back_if_renaming_fails(tmp_path, m
     rename = Path.rename
 
     def fail_for_the_new_one(self, target):
-        if self.suffix == ".new":
+        if self.suffix == ".tmp" and not (self / ".snakemake_timestamp").exists():
             raise OSError(5, "Input/output error")
         return rename(self, target)
 

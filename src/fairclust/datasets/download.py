@@ -163,7 +163,7 @@ def _compare(file: Path, what: str, expected: str | None) -> None:
 @contextmanager
 def _temporary(target: Path) -> Iterator[Path]:
     target.parent.mkdir(parents=True, exist_ok=True)
-    temp = temporary_beside(target, "part")
+    temp = temporary_beside(target)
     try:
         yield temp
     finally:
