@@ -172,7 +172,7 @@ def test_a_table_without_labels_is_refused(clone, capsys):
         ("people", (), "expected " + "0" * 64),
         ("toy_blobs", ("--n-clusters", "1"), "K must be from 2 to the number of rows, 600; found 1"),
         ("toy_blobs", ("--n-clusters", "601"), "K must be from 2 to the number of rows, 600; found 601"),
-        ("toy_blobs", ("--run", "nowhere"), "--run: there is no nowhere/scores/scores.parquet"),
+        ("toy_blobs", ("--run", "nowhere"), "there is no nowhere/scores/scores.parquet here. Fix: name the folder"),
     ],
 )
 def test_other_bad_input_is_refused(clone, labels, capsys, dataset, options, reason):
