@@ -88,10 +88,7 @@ def report(
 
 
 def describe(model: Any, rows: Rows, *, scale: str, notes: list[str], seconds: float) -> dict[str, Any]:
-    """Everything that the command reports about a fit, as plain values for JSON; a number that is undefined is None.
-
-    `scale` is the option, and `notes` are sentences about the table and the fit.
-    """
+    """Everything that the command reports about a fit, as plain values for JSON; a number that is undefined is None."""
     method = getattr(model, "title", type(model).__name__)
     measured = {method: measure(rows, model.labels_, model)}
     if method != "KMeans":

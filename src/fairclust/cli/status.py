@@ -32,10 +32,7 @@ _FIT = ["dataset", "method", "n_clusters", "params", "seed"]
 
 
 def run(args: Status) -> list[str]:
-    """Describe the user's tables that are not prepared yet, and count the fits of a run.
-
-    What is to be done is what Snakemake says. A UserError has all problems of the configuration.
-    """
+    """Describe the user's tables that are not prepared yet, and count the fits of a run."""
     from snakemake.cli import parse_config
 
     try:

@@ -17,10 +17,7 @@ from fairclust.messages import count
 
 
 def read_graph(spec: DatasetSpec, files: list[Path]) -> PreparedDataset:
-    """Read the edges and then the nodes with their groups.
-
-    A node that is listed twice, and an edge to a node that is not listed, is a DatasetError.
-    """
+    """Read the nodes with their groups and then the edges."""
     edges, sensitive = spec.edges, spec.sensitive_columns[0]
     assert edges is not None  # DatasetSpec
     file = groups_table(spec, files[-1])

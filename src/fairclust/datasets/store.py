@@ -73,10 +73,7 @@ class PreparedDataset:
 
 
 def save_prepared(data: PreparedDataset, folder: str | Path) -> None:
-    """Write the arrays, the graph and the card into a folder, which appears only when it is complete.
-
-    An older folder of this name is replaced then.
-    """
+    """Write the arrays, the graph and the card into a folder, as `replace_folder` does."""
     arrays = {"X": data.X, "groups": data.groups}
     if data.truth is not None:
         arrays["truth"] = data.truth

@@ -187,10 +187,7 @@ class Config(Catalogue):
         return self
 
     def settings(self, method: str, dataset: str, of_experiment: GridSpec | None = None) -> GridSpec:
-        """Parameters and axes of a method on a data set.
-
-        The settings of an experiment override those of the data set, which override those of the method.
-        """
+        """Parameters and axes of a method on a data set."""
         spec, of_dataset = self.methods[method], self.datasets[dataset].settings
         settings: GridSpec = spec
         for layer in (of_dataset.get(spec.settings_of or ""), of_dataset.get(method), of_experiment):
@@ -208,10 +205,7 @@ def laid_over(base: Mapping[str, Any], top: Mapping[str, Any]) -> dict[str, Any]
 
 
 def with_user_layer(merged: Mapping[str, Any], user: Mapping[str, Any]) -> dict[str, Any]:
-    """Drop the shipped selection of papers and data sets if the user's files or command line make a selection.
-
-    A file that names `run.datasets` and no `run.papers` does not run the shipped papers, and the other way round.
-    """
+    """Drop the shipped selection of papers and data sets if the user's files or command line make a selection."""
     mine, run, selection = user.get("run"), merged.get("run"), {"papers", "datasets"}
     if isinstance(mine, Mapping) and isinstance(run, Mapping) and selection & mine.keys():
         return {**merged, "run": {k: v for k, v in run.items() if k not in selection or k in mine}}

@@ -1,7 +1,7 @@
 """The plan of a run: what every rule asks for, all of it from the configuration.
 
 The rules in `workflow/rules/` ask this module for inputs and parameters. Parameters are plain data and fingerprints of
-code, so that a script needs nothing but them. No file of the results is read here. Nothing heavy is imported at the top.
+code, so that a script needs nothing but them. No file of the results is read here, and nothing heavy is imported above.
 """
 
 from __future__ import annotations

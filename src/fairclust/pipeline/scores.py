@@ -71,7 +71,7 @@ def load_cells(
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The fits that a product of a paper asks for, in its order, and their outer steps.
 
-    `paths` are the files of fit jobs, and `asked` is from `Plan.asked`. The fits have the columns of `load_scores`,
+    `paths` are the files of fit jobs, and `asked` is from `Plan.product`. The fits have the columns of `load_scores`,
     `sweep` and `path`. The steps have `STEP_COLUMNS` and further keys of the histories.
     """
     places: dict[tuple[Any, ...], int] = {}
