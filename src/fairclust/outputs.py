@@ -118,7 +118,7 @@ def replace_folder(folder: Path, write: Callable[[Path], None]) -> None:
     """Replace a folder when `write` has filled the new one. On an error the old one stays."""
     folder = folder.absolute()
     folder.parent.mkdir(parents=True, exist_ok=True)
-    temp, old = temporary_beside(folder, "new"), temporary_beside(folder, "old")
+    temp, old = temporary_beside(folder), temporary_beside(folder)
     temp.mkdir()
     try:
         write(temp)
@@ -135,9 +135,9 @@ def replace_folder(folder: Path, write: Callable[[Path], None]) -> None:
     shutil.rmtree(old, ignore_errors=True)
 
 
-def temporary_beside(path: Path, ending: str = "tmp") -> Path:
-    """A name beside `path`, with one of the endings tmp, new, old, npz and part, that no other process uses."""
-    return path.with_name(f".{path.name}.{os.getpid()}@{platform.node()}.{uuid.uuid4().hex}.{ending}")
+def temporary_beside(path: Path) -> Path:
+    """A name beside `path` that no other process uses."""
+    return path.with_name(f".{path.name}.{os.getpid()}@{platform.node()}.{uuid.uuid4().hex}.tmp")
 
 
 def content_digest(path: str | Path) -> str:

@@ -114,7 +114,7 @@ def test_the_benchmark_of_the_field_comes_first_if_it_has_the_data_set(published
 
 def test_without_any_run_the_fix_is_named(clone, labels, capsys):
     write(labels)
-    assert "Fix: run the command in a clone of the project" in refused(score(capsys))
+    assert "or run the command in a clone of the project" in refused(score(capsys))
 
 
 @pytest.mark.parametrize("form", ["rows in another order", "numbers alone", "as floats", "with blanks"])
@@ -172,7 +172,11 @@ def test_a_table_without_labels_is_refused(clone, capsys):
         ("people", (), "expected " + "0" * 64),
         ("toy_blobs", ("--n-clusters", "1"), "K must be from 2 to the number of rows, 600; found 1"),
         ("toy_blobs", ("--n-clusters", "601"), "K must be from 2 to the number of rows, 600; found 601"),
-        ("toy_blobs", ("--run", "nowhere"), "--run: there is no nowhere/scores/scores.parquet"),
+        (
+            "toy_blobs",
+            ("--run", "nowhere"),
+            "there is no nowhere/scores/scores.parquet here. Fix: name the folder",
+        ),
     ],
 )
 def test_other_bad_input_is_refused(clone, labels, capsys, dataset, options, reason):

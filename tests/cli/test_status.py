@@ -115,6 +115,15 @@ def test_a_fit_that_a_sweep_makes_as_well_is_counted_once(folder, capsys, again)
     write("config/config.yaml", raw)
     lines = run(capsys, "--configfile", "sweep.yaml")
     assert lines[:2] == ["a, one.dense: 3 of 4 fits done, 1 to go", "all: 3 of 4 fits done, 1 to go"]
+    # One has failed, and the sweep makes all fits again.
+    frame = pd.read_parquet(FIRST)
+    frame.assign(status=["ok", "error", "ok"]).to_parquet(FIRST)
+    shutil.rmtree("results/cache")
+    assert run(capsys, "--configfile", "sweep.yaml")[:3] == [
+        "a, one: 2 of 3 fits done, 1 failed",
+        "a, one.dense: 0 of 4 fits done, 4 to go",
+        "all: 0 of 4 fits done, 4 to go",
+    ]
 
 
 def test_other_code_or_a_missing_cache_is_to_go(folder, capsys, again, monkeypatch):

@@ -9,7 +9,6 @@ from sklearn.cluster import KMeans
 from fairclust.datasets import DatasetError
 from fairclust.datasets.blobs import make_group_blobs
 from fairclust.datasets.census_like import BLOCK_ROWS, make_census_like
-from fairclust.datasets.msbm import make_msbm
 from fairclust.datasets.prepare import prepare_dataset
 from fairclust.datasets.spec import DatasetSpec
 from fairclust.datasets.synthetic import make_synthetic
@@ -66,23 +65,6 @@ def test_census_like_clusters_are_unfair(share):
     assert max(shares) - min(shares) > 0.5 * min(share, 1 - share)
 
 
-@pytest.mark.parametrize(
-    ("make", "params", "message"),
-    [
-        (make_census_like, {"n_rows": 0}, "must be positive"),
-        (make_census_like, {"n_components": 0}, "must be positive"),
-        (make_census_like, {"group_share": 1.0}, "must be positive"),
-        (make_group_blobs, {"n_groups": 1}, "n_groups at least 2"),
-        (make_msbm, {"n_rows": 15}, "n_rows at least"),
-        (make_msbm, {"n_rows": 100}, "give the probabilities"),
-        (make_msbm, {"n_groups": 1}, "n_groups"),
-    ],
-)
-def test_impossible_data_are_refused(make, params, message):
-    with pytest.raises(ValueError, match=message):
-        make(**params)
-
-
 def test_group_blobs_are_found_and_unfair():
     made = make_group_blobs()
     labels = KMeans(3, n_init=5, random_state=0).fit_predict(made.X)
@@ -102,9 +84,17 @@ def generated(function, **params):
         ("no.such.thing", {}, "data set 'made': the generator 'no.such.thing' cannot be imported; found No module"),
         ("fairclust.datasets.blobs.nothing", {}, "cannot be imported; found .*nothing"),
         ("fairclust.datasets.blobs.make_group_blobs", {"n_row": 5}, r"params \{'n_row': 5\}.*TypeError.*n_row"),
+        ("fairclust.datasets.blobs.make_group_blobs", {"n_rows": 0}, "too little data"),
+        ("fairclust.datasets.blobs.make_group_blobs", {"n_groups": 1}, r"params \{'n_groups': 1\}"),
+        ("fairclust.datasets.census_like.make_census_like", {"n_rows": 0}, "too little data"),
+        ("fairclust.datasets.census_like.make_census_like", {"n_components": 0}, r"params \{'n_components': 0\}"),
+        ("fairclust.datasets.census_like.make_census_like", {"group_share": 1.0}, "group 'second' is empty"),
+        ("fairclust.datasets.msbm.make_msbm", {"n_rows": 100}, "give the probabilities"),
+        ("fairclust.datasets.msbm.make_msbm", {"n_groups": 1}, "there is only one group"),
+        ("fairclust.datasets.msbm.make_msbm", {"n_clusters": 0}, r"params \{'n_clusters': 0\}"),
     ],
 )  # fmt: skip
-def test_generator_that_cannot_be_called(function, params, message):
+def test_generator_that_cannot_be_used(function, params, message):
     with pytest.raises(DatasetError, match=message):
         generated(function, **params)
 

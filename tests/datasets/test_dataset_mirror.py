@@ -95,4 +95,3 @@ def test_shape_sizes_and_the_cost_of_plain_k_means(real, name):
 def test_graphs(real, name, n_edges):
     ds = real(name)
     assert ds.W is not None and ds.W.nnz == 2 * n_edges
-    assert ds.card["graph"]["n_edges"] == n_edges

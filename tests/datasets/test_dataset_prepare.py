@@ -62,10 +62,7 @@ def test_card(tmp_path):
         {"name": "f", "size": 2, "share": 2 / 3},
         {"name": "m", "size": 1, "share": 1 / 3},
     ]
-    assert [step["step"] for step in card["scaling"]] == ["standardize", "l2"]
-    assert card["scaling"][0]["mean"] == [40.0, 30.0]
-    assert_allclose(card["scaling"][0]["std"], np.std([[30, 10], [40, 20], [50, 60]], axis=0))
-    assert "population" in card["scaling"][0]["meaning"]
+    assert card["scaling"] == ["standardize", "l2"]
 
 
 def test_data_hash_tells_data_apart(tmp_path):
@@ -165,9 +162,6 @@ def test_constant_column_and_zero_row(tmp_path):
     # 0.1 has no exact binary form: its mean over three rows differs from it.
     text = "a,c,sex\n1,0.1,f\n2,0.1,m\n3,0.1,f\n"
     ds = prepare(tmp_path, text, features=["a", "c"])
-    assert ds.card["scaling"][0]["constant_columns"] == ["c"]
-    assert ds.card["scaling"][0]["std"][1] == 0.0
-    assert ds.card["scaling"][1]["zero_rows"] == 1
     assert_array_equal(ds.X, [[-1, 0], [0, 0], [1, 0]])
 
 
@@ -274,22 +268,19 @@ finite = st.floats(-1e6, 1e6).map(lambda v: round(v, 3))
 @given(arrays(np.float64, st.tuples(st.integers(2, 40), st.integers(1, 5)), elements=finite))
 def test_scaling_agrees_with_scikit_learn(raw):
     X = raw.copy()
-    _, std, constant = standardize(X)
-    assert_array_equal(constant, np.ptp(raw, axis=0) == 0)
-    assert_array_equal(X[:, constant], 0.0)
-    varying = ~constant
+    standardize(X)
+    varying = np.ptp(raw, axis=0) > 0
+    assert_array_equal(X[:, ~varying], 0.0)
     expected = (raw - raw.mean(axis=0))[:, varying] / raw.std(axis=0)[varying]
     assert_allclose(X[:, varying], expected, rtol=1e-6, atol=1e-6)
-    assert_allclose(std[varying], raw.std(axis=0)[varying])
     zero_rows = int((X == 0).all(axis=1).sum())
-    assert unit_rows(X) == zero_rows
+    unit_rows(X)
     norms = np.linalg.norm(X, axis=1)
     assert_allclose(norms[norms > 0], 1.0)
     assert (norms == 0).sum() == zero_rows
     X = raw.copy()
-    low, width = minmax(X)
+    minmax(X)
     assert_allclose(X, MinMaxScaler().fit_transform(raw), atol=1e-9)
-    assert_allclose(low + X * width, raw, rtol=1e-9, atol=1e-9)
 
 
 def test_ordered_categories_are_scaled_like_numbers(tmp_path):

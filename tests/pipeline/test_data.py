@@ -22,7 +22,7 @@ def test_a_fetched_file_is_prepared_and_has_a_graph(tmp_path):
     card = read_card(data)
     assert card["rows"] == 40 and card["columns"] == ["a", "b"]
     build_graph(data, graph, n_neighbors=5)
-    W, _ = load_graph(graph)
+    W = load_graph(graph)
     assert W.shape == (40, 40) and (W - W.T).nnz == 0
     # A fit of the graph depends on the graph, too.
     first = input_hash(card, graph)

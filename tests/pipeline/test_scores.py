@@ -6,12 +6,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from fairclust.messages import UserError
 from fairclust.metrics.table import METRICS
 from fairclust.pipeline import scores as module
 from fairclust.pipeline.scores import (
     RUN_COLUMNS,
     SCORE_COLUMNS,
-    DamagedFile,
     gather_scores,
     labels_of,
     load_cells,
@@ -157,7 +157,7 @@ def test_a_damaged_file_is_named_with_the_fix_and_earlier_scores_stay(tmp_path, 
         place = whole.index(b"aa") if damage == "flip" else 0
         changed = {"truncate": whole[:-30], "empty": b""}
         path.write_bytes(changed.get(damage, whole[:place] + b"b" + whole[place + 1 :]))
-        with pytest.raises(DamagedFile, match=rf"{path} is damaged \(.*Fix: delete it and run again"):
+        with pytest.raises(UserError, match=rf"{path} is damaged \(.*Fix: delete it and run again"):
             reads()
         path.write_bytes(whole)
     assert (tmp_path / "g/runs.csv").read_bytes() == before

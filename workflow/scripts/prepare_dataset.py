@@ -11,10 +11,10 @@ with job(snakemake):
     from fairclust.pipeline.data import prepare
 
     params = snakemake.params
-    stated = {key: params[key] for key in ("features", "sensitive", "scale") if params[key] is not None}
+    scale = {} if params.scale is None else {"scale": params.scale}
     prepare(
         snakemake.wildcards.dataset,
-        {**params.other, **stated},
+        {**params.dataset, **scale},
         params.sources,
         map(Path, snakemake.input.get("sources", [])),
         Path(snakemake.output[0]),

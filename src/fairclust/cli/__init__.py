@@ -82,16 +82,14 @@ def _keep_standard_output() -> None:
     Some versions of HiGHS print lines even with output turned off, and these would be part of the command's result.
     """
     old = sys.stdout
-    # What the encoding of a terminal does not have is written as '\\u2013'.
-    errors = old.errors if (old.encoding or "utf-8").lower() in ("utf-8", "utf8") else "backslashreplace"
     try:
         own = os.dup(1)
         os.dup2(2, 1)
     except OSError:
         # One of the two is closed, so there is nothing to keep apart.
         return
-    buffering = 1 if old.line_buffering else -1
-    sys.stdout = os.fdopen(own, "w", buffering, encoding=old.encoding, errors=errors)
+    # What the encoding of a terminal does not have is written as '\\u2013'.
+    sys.stdout = os.fdopen(own, "w", encoding=old.encoding, errors="backslashreplace")
 
 
 def _fail(command: str, error: object) -> int:

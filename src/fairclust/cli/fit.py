@@ -1,7 +1,4 @@
-"""`fairclust fit`: cluster the rows of a table fairly, and report the cost and which groups pay it.
-
-A table that does not fit in memory, in Parquet files, is read chunk by chunk in every pass.
-"""
+"""`fairclust fit`: cluster the rows of a table fairly, and report the cost and which groups pay it."""
 
 from __future__ import annotations
 

@@ -36,12 +36,13 @@ def run(args: Score) -> list[str | Table]:
     if dataset not in config.datasets:
         raise UserError(f"there is no data set {dataset!r}; {nearest(dataset, sorted(config.datasets))}")
     # It is prepared without using prepared data of earlier runs.
-    sources, paths = config.sources_of(dataset), {}
-    for name, spec in sources.items():
-        # The folder with the downloads of a run serves as another mirror; hashes are checked as for every mirror.
-        raw = Path(config.results) / "data" / "raw" / name
-        places: list[str | Path] = [*config.mirror, raw]
-        paths[name] = Path(spec.path) if spec.path else fetch_source(name, spec, get_data_home(), places)
+    # The folder with the downloads of a run serves as another mirror; hashes are checked as for every mirror.
+    sources, raw = config.sources_of(dataset), Path(config.results, "data/raw")
+    paths = {
+        name: fetch_source(name, spec, get_data_home(), [*config.mirror, raw / name])
+        for name, spec in sources.items()
+        if spec.file
+    }
     data = prepare_dataset(dataset, config.datasets[dataset], paths, sources)
     n_clusters = config.datasets[dataset].n_clusters if args.n_clusters is None else args.n_clusters
     labels = read_labels(args.labels, np.arange(1, len(data.groups) + 1), n_clusters)
@@ -65,20 +66,14 @@ def run(args: Score) -> list[str | Table]:
 
 def _source(run: Path | None, dataset: str, n_clusters: int) -> tuple[Path, pd.DataFrame, list[int]]:
     """The file of scores that has clusterings of the data set, if possible with this K; its cells; and all their K."""
-    files = [file for file in _PUBLISHED if file.is_file()]
-    if run is not None:
-        files = [run / "scores" / "scores.parquet"]
-        if not files[0].is_file():
-            raise UserError(
-                f"--run: there is no {files[0]}. Fix: name the folder of a finished run's results by --run"
-            )
-    elif not files:
+    files = _PUBLISHED if run is None else [run / "scores" / "scores.parquet"]
+    if not any(file.is_file() for file in files):
         raise UserError(
-            f"there is no {_PUBLISHED[-1]} here. Fix: run the command in a clone of the project, or name the folder "
-            "of a finished run's results by --run"
+            f"there is no {files[-1]} here. Fix: name the folder of a finished run's results by --run, or run the "
+            "command in a clone of the project"
         )
     found = []
-    for file in files:
+    for file in filter(Path.is_file, files):
         cells = read_arrow(file).to_pandas()
         cells = cells[cells.dataset == dataset]
         found.append((file, cells, sorted(cells.n_clusters[cells.status == "ok"].unique())))

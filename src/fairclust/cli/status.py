@@ -9,30 +9,30 @@ import os
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from fairclust.cli.options import Status
-from fairclust.datasets.errors import DatasetError
+from fairclust.datasets.errors import DatasetError, DatasetSkipped
 from fairclust.datasets.prepare import prepare_dataset
+from fairclust.datasets.store import read_card
 from fairclust.messages import UserError, count, duration
 from fairclust.pipeline.config import ConfigError, user_config
-from fairclust.pipeline.grids import canonical_json
-from fairclust.pipeline.plan import Plan
+from fairclust.pipeline.fits import cached_keys, input_hash
+from fairclust.pipeline.grids import Cell, canonical_json
+from fairclust.pipeline.plan import Fit, Plan
 from fairclust.pipeline.scores import read_fits
-from fairclust.pipeline.summary import fits_to_make
 from fairclust.report.paper_checks import paper_problems
 
 _AGAIN = "update pending"
 _WORDS = {"ok": "done", "skipped": "skipped"}
+# What identifies a fit.
+_FIT = ["dataset", "method", "n_clusters", "params", "seed"]
 
 
 def run(args: Status) -> list[str]:
-    """Describe the user's tables that are not prepared yet, and count the fits of a run.
-
-    What is to be done is what Snakemake says. A UserError has all problems of the configuration.
-    """
+    """Describe the user's tables that are not prepared yet, and count the fits of a run."""
     from snakemake.cli import parse_config
 
     try:
@@ -62,9 +62,8 @@ def _checked(plan: Plan) -> list[str]:
         if not is_read or Path(config.results, "data/prepared", name).exists():
             continue
         cells = [cell for fit in plan.fits.values() if fit.dataset == name for cell in fit.cells()]
-        paths = {of: Path(str(source.path)) for of, source in sources.items()}
         try:
-            card = prepare_dataset(name, config.datasets[name], paths, sources).card
+            card = prepare_dataset(name, config.datasets[name], {}, sources).card
         except DatasetError as error:
             problems.append(f"{error} (all {len(cells):,} fits of {name!r} would be skipped)")
             continue
@@ -98,41 +97,58 @@ def _progress(plan: Plan, cores: int, asked: Mapping[str, str]) -> list[str]:
     end = f"/{plan.results}/scores/scores.parquet"
     scores = next((path for path in asked if f"/{path}".endswith(end)), end[1:])
     results = Path(scores).parents[1]
-    # In the sum, a fit that a sweep makes as well is one fit.
-    planned: set[tuple[Any, ...]] = set()
-    missing: set[tuple[str, ...]] = set()
-    other: dict[tuple[Any, ...], str] = {}
     outdated = {Path(path) for path, again in asked.items() if again == _AGAIN}
+    # The word for each fit. One that a sweep makes as well is one fit.
+    known: dict[tuple[Any, ...], str] = {}
     lines, minutes = [], 0.0
     for name, fit in plan.fits.items():
         path = results / "fits" / f"{name}.parquet"
-        if asked.get(path.as_posix()) == _AGAIN:
-            keys = fits_to_make(plan, fit, results, outdated)
-            own = Counter({"to go": len(keys), "done": len(fit.cells()) - len(keys)})
-            new = {(fit.dataset, fit.method, key) for key in keys} - missing
-            minutes += plan.minutes(fit, len(new))
-            missing |= new
+        if path in outdated:
+            to_go = dict.fromkeys(_fits(fit, _cells_to_make(plan, fit, results, outdated)), "to go")
+            minutes += plan.minutes(fit, sum(known.get(one) != "to go" for one in to_go))
+            own = dict.fromkeys(_fits(fit, fit.cells()), "done") | to_go
         else:
             rows = read_fits(path)
-            words = [_WORDS.get(status, "failed") for status in rows.status]
-            own = Counter(words)
-            names = zip(rows.dataset, rows.method, rows.n_clusters, rows.params, rows.seed, strict=True)
-            other |= {name: word for name, word in zip(names, words, strict=True) if word != "done"}
-        planned |= {
-            (fit.dataset, fit.method, cell.n_clusters, canonical_json(cell.params), cell.seed)
-            for cell in fit.cells()
-        }
-        if own["to go"] or own["failed"]:
+            words = (_WORDS.get(status, "failed") for status in rows.status)
+            own = dict(zip(rows[_FIT].itertuples(index=False, name=None), words, strict=True))
+        known |= own
+        if {"to go", "failed"} & set(own.values()):
             lines.append(f"{fit.dataset}, {name.partition('/')[2]}: {_counted(own)}")
-    known = Counter(other.values()) + Counter({"to go": len(missing)})
-    known["done"] = len(planned) - known.total()
     lines.append(f"all: {_counted(known)}")
-    if missing:
+    if "to go" in known.values():
         lines.append(f"time left on {count(cores, 'core')}: roughly {duration(60 * minutes / cores)}")
     return lines
 
 
-def _counted(known: Counter[str]) -> str:
+def _fits(fit: Fit, cells: Iterable[Cell]) -> list[tuple[Any, ...]]:
+    """What identifies the fits of some cells, as the columns `_FIT` of their rows do."""
+    job = fit.dataset, fit.method
+    return [(*job, cell.n_clusters, canonical_json(cell.params), cell.seed) for cell in cells]
+
+
+def _cells_to_make(plan: Plan, fit: Fit, place: Path, outdated: Collection[Path]) -> list[Cell]:
+    """The cells of a job whose fits the cache does not have; the results are in the folder `place`.
+
+    These are all cells if the data set, or its graph, is missing or `outdated`, because it will then be made first.
+    """
+    cells = fit.cells()
+    inputs = {of: place / Path(path).relative_to(plan.results) for of, path in plan.fit_inputs(fit).items()}
+    try:
+        if not set(inputs.values()).isdisjoint(outdated):
+            return cells
+        data_hash = input_hash(read_card(inputs["data"]), inputs.get("graph"))
+    except (DatasetSkipped, KeyError):  # a data set that was skipped has no hash
+        return []
+    except (OSError, DatasetError):
+        return cells
+    code = {"class_path": plan.method(fit).class_, "code": plan.fit_code(fit)}
+    keys = [cell.key(data_hash=data_hash, **code) for cell in cells]
+    cached = cached_keys(place / "cache", keys)
+    return [cell for cell, key in zip(cells, keys, strict=True) if key not in cached]
+
+
+def _counted(words: Mapping[Any, str]) -> str:
+    known = Counter(words.values())
     more = [f", {known[word]:,} {word}" for word in ("failed", "skipped", "to go") if known[word]]
     return f"{known['done']:,} of {known.total():,} fits done{''.join(more)}"
 

@@ -18,7 +18,7 @@ from fairclust.messages import UserError, count
 from fairclust.metrics.table import METRICS, score_labels
 from fairclust.outputs import content_digest
 from fairclust.pipeline.data import read_record
-from fairclust.pipeline.scores import SCORE_COLUMNS, DamagedFile, read_arrow, read_fits, unpacked_labels
+from fairclust.pipeline.scores import SCORE_COLUMNS, read_arrow, read_fits, unpacked_labels
 
 # Scores that differ by at most this much, relative or absolute, count as equal, because machines round differently.
 _TOLERANCE = 1e-9
@@ -59,7 +59,7 @@ def _failures(check: Callable[[Any], None], places: Iterable[Any]) -> list[str]:
             check(place)
         except DatasetSkipped:
             continue
-        except (DamagedFile, DatasetError, OSError) as error:
+        except (UserError, DatasetError, OSError) as error:
             messages.append(str(error))
     return list(dict.fromkeys(messages))
 
@@ -104,7 +104,7 @@ def _score_again(results: Path, fit: Any) -> None:
             f"{where} was fitted on other data than that in {results}/data/prepared/{fit.dataset}"
         )
     stated = {name: fit[name] for name in METRICS if not math.isnan(fit[name])}
-    W = load_graph(results / "data" / "graphs" / fit.dataset)[0] if "ncut" in stated else None
+    W = load_graph(results / "data" / "graphs" / fit.dataset) if "ncut" in stated else None
     scored = data.scored(unpacked_labels(fit.labels, fit.n_rows), fit.n_clusters, W)
     again = score_labels(scored, stated)
     for name, value in stated.items():

@@ -1,8 +1,4 @@
-"""Data sets of papers, which are downloaded once, checked and returned as data frames.
-
-Each name is imported when it is first used. A fit only reads prepared data, so it need not wait for the
-imports of pandas, pydantic and requests.
-"""
+"""Data sets of papers, which are downloaded once, checked and returned as data frames."""
 
 from fairclust.lazy import members
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import scipy.sparse as sp
 
 from fairclust.datasets.errors import DatasetError
@@ -16,10 +17,7 @@ from fairclust.messages import count
 
 
 def read_graph(spec: DatasetSpec, files: list[Path]) -> PreparedDataset:
-    """Read the edges and then the nodes with their groups.
-
-    A node that is listed twice, and an edge to a node that is not listed, is a DatasetError.
-    """
+    """Read the nodes with their groups and then the edges."""
     edges, sensitive = spec.edges, spec.sensitive_columns[0]
     assert edges is not None  # DatasetSpec
     file = groups_table(spec, files[-1])
@@ -35,23 +33,21 @@ def read_graph(spec: DatasetSpec, files: list[Path]) -> PreparedDataset:
     place = f"file '{files[-1].name}', column '{file.names[column]}'"
     groups, group_names = code_groups(sensitive, nodes[column], place)
     sizes = np.bincount(groups, minlength=len(group_names))
-    large, of_group = sizes >= edges.min_group, dict(zip(group_names, sizes.tolist(), strict=True))
-    small = {group: size for group, size in of_group.items() if size < edges.min_group}
-    own = file.names[column]
-    dropped = [{"column": own, "value": group, "rows": size} for group, size in small.items()]
-    # -1 stands for nodes of dropped groups, -2 for nodes that are not listed.
-    number = np.where(large[groups], np.cumsum(large[groups]) - 1, -1)
-    numbers = dict(zip(names, number, strict=True))
+    large = sizes >= edges.min_group
+    dropped = [
+        {"column": file.names[column], "value": group, "rows": size}
+        for group, size in zip(group_names, sizes.tolist(), strict=True)
+        if size < edges.min_group
+    ]
 
     table = Table(files[0], spec.reader)
     at = [*map(table.place, edges.ends)]
     lines, card = table.read([], at, spec.drop_rows)
-    ends = []
+    index, ends = pd.Index(names.astype(str)), []
     for i in at:
         values = lines[i]
-        of_value = np.array([numbers.get(value, -2) for value in values.cat.categories], dtype=np.int64)
-        ends.append(of_value[values.cat.codes])
-        strangers = values[ends[-1] == -2]
+        ends.append(index.get_indexer(values.cat.categories)[values.cat.codes])
+        strangers = values[ends[-1] < 0]
         if len(strangers):
             stranger, many = strangers.iloc[0], count(len(strangers), "such edge")
             raise DatasetError(
@@ -59,17 +55,16 @@ def read_graph(spec: DatasetSpec, files: list[Path]) -> PreparedDataset:
                 f"expected nodes of '{files[-1].name}'; found {stranger!r}, {many} in all. Fix: check "
                 "'edges.ends' and 'edges.node', or 'drop_rows'"
             )
-    a, b = ends
-    real = (a >= 0) & (b >= 0) & (a != b)
-    n_nodes = int(large[groups].sum())
-    A = sp.coo_array((np.ones(int(real.sum()), np.float32), (a[real], b[real])), shape=(n_nodes, n_nodes))
-    W = sp.csr_array(A.tocsr() + A.T.tocsr())
+    a, b = (end[ends[0] != ends[1]] for end in ends)
+    A = sp.coo_array((np.ones(len(a), np.float32), (a, b)), shape=(len(nodes), len(nodes)))
+    W, kept = sp.csr_array(A.tocsr() + A.T.tocsr()), large[groups]
     W.data[:] = 1.0
+    W = W[kept][:, kept]
     W.sort_indices()
-    codes = (np.cumsum(large) - 1)[groups[large[groups]]].astype(np.int32)
-    kept_names = tuple(group for group in group_names if group not in small)
+    codes = (np.cumsum(large) - 1)[groups[kept]].astype(np.int32)
+    kept_names = tuple(np.array(group_names)[large].tolist())
     card = {"rows_read": len(nodes), "dropped": dropped + card["dropped"]}
-    return PreparedDataset(np.empty((n_nodes, 0)), codes, (), kept_names, card, W)
+    return PreparedDataset(np.empty((len(codes), 0)), codes, (), kept_names, card, W)
 
 
 def largest_piece(made: PreparedDataset) -> PreparedDataset:
@@ -77,12 +72,11 @@ def largest_piece(made: PreparedDataset) -> PreparedDataset:
     W = made.W
     assert W is not None
     n_pieces, piece = sp.csgraph.connected_components(W, directed=False)
-    dropped = list(made.card["dropped"])
-    if n_pieces > 1:
-        inside = piece == np.bincount(piece).argmax()
-        dropped.append({"column": "piece", "value": "not the largest", "rows": int((~inside).sum())})
-        truth = None if made.truth is None else made.truth[inside]
-        W = W[inside][:, inside]
-        made = replace(made, X=made.X[inside], groups=made.groups[inside], W=W, truth=truth)
-    graph = {"n_edges": int(W.nnz // 2), "n_pieces": int(n_pieces)}
-    return replace(made, card={**made.card, "dropped": dropped, "graph": graph})
+    if n_pieces == 1:
+        return made
+    inside = piece == np.bincount(piece).argmax()
+    outside = {"column": "piece", "value": "not the largest", "rows": int((~inside).sum())}
+    card = {**made.card, "dropped": [*made.card["dropped"], outside]}
+    truth = None if made.truth is None else made.truth[inside]
+    W = W[inside][:, inside]
+    return replace(made, X=made.X[inside], groups=made.groups[inside], W=W, truth=truth, card=card)

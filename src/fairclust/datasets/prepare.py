@@ -13,7 +13,7 @@ from fairclust.datasets.edges import largest_piece, read_graph
 from fairclust.datasets.errors import DatasetError
 from fairclust.datasets.generate import run_generator
 from fairclust.datasets.read import read_rows
-from fairclust.datasets.spec import MEANING, DatasetSpec, ScaleStep, SourceSpec
+from fairclust.datasets.spec import DatasetSpec, ScaleStep, SourceSpec
 from fairclust.datasets.store import PreparedDataset
 from fairclust.messages import UserError, count
 from fairclust.outputs import content_digest
@@ -36,7 +36,7 @@ def prepare_dataset(
 ) -> PreparedDataset:
     """Read or generate a data set, code its groups, scale its features; a DatasetError says why that is impossible.
 
-    `sources` are those of `Catalogue.sources_of`, and `paths` has their files.
+    `sources` are those of `Catalogue.sources_of`, and `paths` has the files of those that are fetched.
     """
     try:
         return _prepare(name, spec, paths, sources)
@@ -79,6 +79,7 @@ def _prepare(
             f"{', '.join(f'{group}: {size}' for group, size in counted.items())}. Fix: correct the values in "
             "'sensitive.groups', or check 'drop_rows'"
         )
+    _scale(made, spec.scale)
     card = {
         "status": "ok",
         "name": name,
@@ -92,7 +93,7 @@ def _prepare(
         ],
         "n_clusters": spec.n_clusters,
         **made.card,
-        "scaling": _scale(made, spec.scale),
+        "scaling": list(spec.scale) if width else [],
         **origin,
     }
     data = replace(made, card=card)
@@ -107,7 +108,7 @@ def _files(
     files: list[Path] = []
     cards: list[dict[str, Any]] = []
     for name, source in sources.items():
-        path, fix = Path(paths[name]), f"fetch the source '{name}' again"
+        path, fix = Path(source.path or paths[name]), f"fetch the source '{name}' again"
         if source.path is not None:
             fix = "check its 'path', which is relative to the working folder, and its 'sha256'"
         if not path.is_file():
@@ -126,11 +127,11 @@ def _files(
     return files, cards
 
 
-def _scale(raw: PreparedDataset, steps: tuple[ScaleStep, ...]) -> list[dict[str, Any]]:
-    """Scale the features in place, without the codes of categories, and describe each step for the card."""
+def _scale(raw: PreparedDataset, steps: tuple[ScaleStep, ...]) -> None:
+    """Scale the features in place, without the codes of categories."""
     X = raw.X[:, : raw.X.shape[1] - len(raw.card.get("categories", ()))]
     if not X.shape[1]:
-        return []
+        return
     largest = np.maximum(X.max(axis=0), -X.min(axis=0))
     if largest.max() > LARGEST:
         raise DatasetError(
@@ -145,20 +146,9 @@ def _scale(raw: PreparedDataset, steps: tuple[ScaleStep, ...]) -> list[dict[str,
                 f"expected values within 15 orders of magnitude; found {X[sizes.argmax(), i]:g}. Fix: correct the "
                 "value, or list it under 'drop_rows'"
             )
-    cards: list[dict[str, Any]] = []
+    scalers = {"standardize": standardize, "minmax": minmax, "l2": unit_rows}
     for step in steps:
-        card: dict[str, Any] = {"step": step, "meaning": MEANING[step]}
-        if step == "standardize":
-            mean, std, constant = standardize(X)
-            card |= {"mean": mean.tolist(), "std": std.tolist()}
-            card["constant_columns"] = [raw.feature_names[i] for i in np.flatnonzero(constant)]
-        elif step == "minmax":
-            low, width = minmax(X)
-            card |= {"low": low.tolist(), "width": width.tolist()}
-        else:
-            card["zero_rows"] = unit_rows(X)
-        cards.append(card)
-    return cards
+        scalers[step](X)
 
 
 def _blocks(X: np.ndarray) -> Iterator[np.ndarray]:
@@ -166,12 +156,12 @@ def _blocks(X: np.ndarray) -> Iterator[np.ndarray]:
         yield X[start : start + BLOCK_ROWS]
 
 
-def standardize(X: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Centre the columns in place and divide them by their population standard deviations; returns means, deviations (0
-    if constant) and which columns are constant, by comparing values, because rounding would give them tiny deviations.
+def standardize(X: np.ndarray) -> None:
+    """Centre the columns in place and divide them by their population standard deviations; constant ones become 0.
 
     Plain sums along the rows, block after block, give the same bits on every machine, unlike einsum and BLAS.
     """
+    # By comparing values, because rounding would give constant columns tiny deviations.
     constant = X.min(axis=0) == X.max(axis=0)
     mean = sum(block.sum(axis=0) for block in _blocks(X)) / len(X)
     mean[constant] = X[0, constant]
@@ -179,30 +169,23 @@ def standardize(X: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         block -= mean
     std = np.sqrt(sum(np.square(block).sum(axis=0) for block in _blocks(X)) / len(X))
     # A spread so small that its square underflows counts as zero.
-    constant |= std == 0.0
-    divisor = np.where(constant, 1.0, std)
+    divisor = np.where(constant | (std == 0.0), 1.0, std)
     for block in _blocks(X):
         block /= divisor
-    return mean, std, constant
 
 
-def minmax(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Scale each column in place to reach from 0 to 1 (0 if constant); returns minima and widths."""
+def minmax(X: np.ndarray) -> None:
+    """Scale each column in place to reach from 0 to 1 (0 if constant)."""
     low = X.min(axis=0)
     width = X.max(axis=0) - low
     for block in _blocks(X):
         block -= low
         block /= np.where(width > 0, width, 1.0)
-    return low, width
 
 
-def unit_rows(X: np.ndarray) -> int:
-    """Divide each row by its Euclidean norm, in place; returns the number of rows of zeros, which stay as they are."""
-    zero_rows = 0
+def unit_rows(X: np.ndarray) -> None:
+    """Divide each row by its Euclidean norm, in place; rows of zeros stay as they are."""
     for block in _blocks(X):
         norm = np.sqrt(np.square(block).sum(axis=1, keepdims=True))
-        zero = norm == 0.0
-        zero_rows += int(zero.sum())
-        norm[zero] = 1.0
+        norm[norm == 0.0] = 1.0
         block /= norm
-    return zero_rows

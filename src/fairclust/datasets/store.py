@@ -73,10 +73,7 @@ class PreparedDataset:
 
 
 def save_prepared(data: PreparedDataset, folder: str | Path) -> None:
-    """Write the arrays, the graph and the card into a folder, which appears only when it is complete.
-
-    An older folder of this name is replaced then.
-    """
+    """Write the arrays, the graph and the card into a folder, as `replace_folder` does."""
     arrays = {"X": data.X, "groups": data.groups}
     if data.truth is not None:
         arrays["truth"] = data.truth
@@ -86,14 +83,14 @@ def save_prepared(data: PreparedDataset, folder: str | Path) -> None:
     _write(folder, data.card, arrays | ({} if data.W is None else _parts(data.W)))
 
 
-def save_graph(folder: str | Path, W: sp.csr_array, info: dict[str, Any]) -> None:
-    """Write the graph of a data set, and a card with its description, into a folder of its own, as `save_prepared`."""
-    _write(folder, {"status": "ok", "graph": info}, _parts(W))
+def save_graph(folder: str | Path, W: sp.csr_array) -> None:
+    """Write the graph of a data set into a folder of its own, as `save_prepared`."""
+    _write(folder, {"status": "ok"}, _parts(W))
 
 
-def write_skipped(folder: str | Path, name: str, reason: str) -> None:
+def write_skipped(folder: str | Path, reason: str) -> None:
     """Write a folder whose card says, in one sentence, why there is no data set."""
-    _write(folder, {"status": "skipped", "name": name, "reason": reason}, {})
+    _write(folder, {"status": "skipped", "reason": reason}, {})
 
 
 def _write(folder: str | Path, card: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
@@ -141,10 +138,10 @@ def load_prepared(folder: str | Path) -> PreparedDataset:
         return PreparedDataset(found["X"], found["groups"], *names, card, W, truth, columns, numbers)
 
 
-def load_graph(folder: str | Path) -> tuple[sp.csr_array, dict[str, Any]]:
-    """Read the graph and the description that `save_graph` wrote. The errors are those of `load_prepared`."""
-    with _opened(folder) as (card, found):
-        return _graph(found), card["graph"]
+def load_graph(folder: str | Path) -> sp.csr_array:
+    """Read the graph that `save_graph` wrote. The errors are those of `load_prepared`."""
+    with _opened(folder) as (_, found):
+        return _graph(found)
 
 
 @contextmanager

@@ -33,11 +33,6 @@ from fairclust.pipeline.papers import (
 )
 
 SECTIONS = ("sources", "datasets", "methods", "papers")
-# The names of the rules. Each paper has a rule of its own name, which must be another one.
-RULES = {
-    "all", "everything", "download", "download_source", "prepare_dataset", "prepare_unscaled", "neighbour_graph", "fit",
-    "scores", "table", "tables", "figure", "figures", "claims", "leaderboard", "scoreboard", "page", "check",
-}  # fmt: skip
 # Plain words for some of pydantic's problems.
 _WORDS = {
     "too_short": "expected at least one entry",
@@ -185,10 +180,6 @@ class Config(Catalogue):
             problems += unknown(f"run.only.{part}", names, getattr(self, part))
         if "fronts" in self.papers:
             problems.append("papers.fronts: rename the paper; the fronts of all data sets have this name")
-        taken = sorted(RULES & self.papers.keys())
-        problems += [
-            f"papers.{name}: rename the paper; a rule of the workflow has this name" for name in taken
-        ]
         if not self.run.papers and not self.run.datasets:
             problems.append("run: there is nothing to run; name `papers` or `datasets`")
         if problems:
@@ -196,10 +187,7 @@ class Config(Catalogue):
         return self
 
     def settings(self, method: str, dataset: str, of_experiment: GridSpec | None = None) -> GridSpec:
-        """Parameters and axes of a method on a data set.
-
-        The settings of an experiment override those of the data set, which override those of the method.
-        """
+        """Parameters and axes of a method on a data set."""
         spec, of_dataset = self.methods[method], self.datasets[dataset].settings
         settings: GridSpec = spec
         for layer in (of_dataset.get(spec.settings_of or ""), of_dataset.get(method), of_experiment):
@@ -217,10 +205,7 @@ def laid_over(base: Mapping[str, Any], top: Mapping[str, Any]) -> dict[str, Any]
 
 
 def with_user_layer(merged: Mapping[str, Any], user: Mapping[str, Any]) -> dict[str, Any]:
-    """Drop the shipped selection of papers and data sets if the user's files or command line make a selection.
-
-    A file that names `run.datasets` and no `run.papers` does not run the shipped papers, and the other way round.
-    """
+    """Drop the shipped selection of papers and data sets if the user's files or command line make a selection."""
     mine, run, selection = user.get("run"), merged.get("run"), {"papers", "datasets"}
     if isinstance(mine, Mapping) and isinstance(run, Mapping) and selection & mine.keys():
         return {**merged, "run": {k: v for k, v in run.items() if k not in selection or k in mine}}

@@ -56,19 +56,18 @@ def prepare(
     spec = DatasetSpec.model_validate(dataset)
     specs = {source: SourceSpec.model_validate(entry) for source, entry in sources.items()}
     fetched = {folder.name: folder for folder in folders}
-    paths = {name: Path(source.path) for name, source in specs.items() if source.path is not None}
     missing = [record["reason"] for record in map(read_record, fetched.values()) if record["status"] != "ok"]
     if missing:
-        write_skipped(output, name, missing[0])
+        write_skipped(output, missing[0])
         return
-    paths |= {source: local_paths(source, specs[source], folder)[1] for source, folder in fetched.items()}
+    paths = {source: local_paths(source, specs[source], folder)[1] for source, folder in fetched.items()}
     try:
         save_prepared(prepare_dataset(name, spec, paths, specs), output)
     except Exception as error:
         # A user's generator may raise any error, and the run must go on with the other data sets.
         traceback.print_exc()
         reason = str(error) if isinstance(error, DatasetError) else f"{type(error).__name__}: {error}"
-        write_skipped(output, name, reason)
+        write_skipped(output, reason)
 
 
 def build_graph(data: Path, output: Path, *, n_neighbors: int) -> None:
@@ -76,15 +75,12 @@ def build_graph(data: Path, output: Path, *, n_neighbors: int) -> None:
     try:
         prepared = load_prepared(data)
     except DatasetSkipped as skipped:
-        write_skipped(output, output.name, str(skipped))
-        return
-    if prepared.W is not None:
-        save_graph(output, prepared.W, prepared.card["graph"])
+        write_skipped(output, str(skipped))
         return
     # Imported here, because importing scikit-learn takes seconds and preparing data sets does not need it.
     from fairclust.kernels.graph import build_knn_graph
 
-    save_graph(output, build_knn_graph(prepared.X, n_neighbors), {"n_neighbors": n_neighbors})
+    save_graph(output, build_knn_graph(prepared.X, n_neighbors) if prepared.W is None else prepared.W)
 
 
 def read_record(folder: Path) -> dict[str, Any]:

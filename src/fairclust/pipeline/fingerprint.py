@@ -45,7 +45,7 @@ def _is_ours(module: str, top: str) -> bool:
     package = module.partition(".")[0]
     if package in {top, "fairclust"}:
         return True
-    if package in sys.stdlib_module_names or package in sys.builtin_module_names:
+    if package in sys.stdlib_module_names:
         return False
     file = _module_file(package)
     return file is not None and file.is_relative_to(Path.cwd()) and "site-packages" not in file.parts
@@ -179,7 +179,4 @@ def class_parameters(path: str) -> set[str] | None:
 
 def class_fingerprint(path: str) -> str:
     """Fingerprint of all that the module of ``package.module.Class`` reaches; ClassNotFound if there is no class."""
-    try:
-        return code_fingerprint(_class_of(path)[0])
-    except ClassNotFound as error:
-        raise ClassNotFound(f"class {path!r}: {error}") from None
+    return code_fingerprint(_class_of(path)[0])

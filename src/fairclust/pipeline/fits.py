@@ -169,7 +169,7 @@ _begun: set[str] = set()  # the methods that this process has begun to fit
 
 @cache
 def _loaded(data: Path, graph: Path | None) -> tuple[Any, Any]:
-    return load_prepared(data), None if graph is None else load_graph(graph)[0]
+    return load_prepared(data), None if graph is None else load_graph(graph)
 
 
 def _input(data: Path, graph: Path | None, class_path: str, cell: Cell) -> tuple[Any, Any, Any]:
@@ -216,7 +216,7 @@ def input_hash(card: Mapping[str, Any], graph: Path | None) -> str:
     """Hash of what a fit reads: the data set, and the graph if there is one."""
     if graph is None:
         return card["data_hash"]
-    W, _ = load_graph(graph)
+    W = load_graph(graph)
     digest = hashlib.sha256(b"".join(np.ascontiguousarray(a).data for a in (W.indptr, W.indices, W.data)))
     return f"{card['data_hash']}+{digest.hexdigest()[:16]}"
 
@@ -225,9 +225,9 @@ def _cache(folder: Path) -> Any:
     return Memory(folder, verbose=0, compress=3).cache(finished, ignore=["compute"])
 
 
-def cached_keys(folder: Path, keys: Iterable[str]) -> list[str]:
+def cached_keys(folder: Path, keys: Iterable[str]) -> set[str]:
     """The keys whose fits the cache in a folder has."""
     if not folder.is_dir():  # joblib would create it
-        return []
+        return set()
     cache = _cache(folder)
-    return [key for key in keys if cache.check_call_in_cache(key, None)]
+    return {key for key in keys if cache.check_call_in_cache(key, None)}

@@ -75,9 +75,6 @@ def cells_of_grids(dataset: str, grids: Iterable[Grid]) -> list[Cell]:
 
 
 def derive_random_state(dataset: str, n_clusters: int, seed: int) -> int:
-    """The random state of a fit, in [0, 2**31). It depends on data set, K and seed, and never on the order of fits.
-
-    All methods and lambdas share it: with the same seed, they start from the same k-means++ picks.
-    """
+    """The random state of a fit, in [0, 2**31), which all methods and lambdas share."""
     digest = hashlib.sha256(f"{dataset}|{n_clusters}|{seed}".encode()).digest()
     return int.from_bytes(digest[:4], "big") >> 1

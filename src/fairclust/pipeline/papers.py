@@ -163,11 +163,7 @@ class MatchSpec(Spec):
 
 
 class ReasonSpec(Spec):
-    """Why reported and reproduced values differ, or why a value cannot be compared; '*' stands for all.
-
-    Evidence is a command that a reader can run and that prints the numbers behind the reason. A reason that neither
-    a command nor the paper itself shows is a conjecture.
-    """
+    """Why reported and reproduced values differ, or why a value cannot be compared; '*' stands for all."""
 
     dataset: Annotated[str, names_of("datasets", ALL)] = ALL
     method: Annotated[str, names_of("methods", ALL, "data")] = ALL
@@ -236,11 +232,7 @@ class LayoutSpec(Spec):
 
 
 class TableSpec(Spec):
-    """A table of a paper.
-
-    A row is a method on a data set with a K. It is compared *as printed* if the paper publishes its setting
-    (a `lam` in the CSV, or an entry in `settings`), and at *matched fairness* otherwise.
-    """
+    """A table of a paper."""
 
     number: str = Field(description="The table's number: column `table` of the CSV of reported values.")
     title: str

@@ -1,8 +1,7 @@
 """The plan of a run: what every rule asks for, all of it from the configuration.
 
 The rules in `workflow/rules/` ask this module for inputs and parameters. Parameters are plain data and fingerprints of
-code, so that a job runs again when something on which it depends has changed, and so that its script needs nothing but
-them. No file of the results is read here. Nothing heavy is imported at the top.
+code, so that a script needs nothing but them. No file of the results is read here, and nothing heavy is imported above.
 """
 
 from __future__ import annotations
@@ -107,19 +106,14 @@ def joined(parts: Iterable[Needs]) -> Needs:
 
 def share_sources() -> None:
     """Let the scripts of jobs find this package, also in conda environments and on other machines."""
-    sources = str(Path(__file__).parents[2])
-    paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-    if sources not in paths:
-        os.environ["PYTHONPATH"] = os.pathsep.join([sources, *filter(None, paths)])
+    paths = str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH")
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
 
 
 def megabytes(paths: Iterable[str]) -> float:
     """Size of files and folders, in units of 2**20 bytes."""
-    size = 0
-    for path in map(Path, paths):
-        files = path.rglob("*") if path.is_dir() else [path]
-        size += sum(file.stat().st_size for file in files if not file.is_dir())
-    return size / 2**20
+    files = (file for path in map(Path, paths) for file in (path, *path.rglob("*")))
+    return sum(file.stat().st_size for file in files if not file.is_dir()) / 2**20
 
 
 def digest_of(value: Any) -> str:
@@ -403,11 +397,6 @@ class Plan:
         """What a data set's entry says of its content, as plain data."""
         spec = _entry("data set", name, self.config.datasets)
         return spec.model_dump(exclude_unset=True, exclude={"settings", "shown"})
-
-    def other_keys(self, dataset: str) -> dict[str, Any]:
-        """The keys of an entry besides features, sensitive columns and scaling."""
-        shown = ("features", "sensitive", "scale")
-        return {key: value for key, value in self.dataset(dataset).items() if key not in shown}
 
     def prepare_code(self, dataset: str) -> str:
         """Fingerprint of the code and the packages that prepare a data set, and of the user's files that it reads."""

@@ -21,11 +21,6 @@ from fairclust.outputs import atomic_write, write_text
 from fairclust.pipeline.columns import STATED
 from fairclust.pipeline.grids import Grid, canonical_json
 
-
-class DamagedFile(UserError):
-    """A file of the results cannot be read; the message names the file and the fix."""
-
-
 RUN_COLUMNS = [
     *("wall_seconds", "cpu_seconds", "score_seconds", "threads"),
     *("git_commit", "versions", "finished"),
@@ -76,7 +71,7 @@ def load_cells(
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The fits that a product of a paper asks for, in its order, and their outer steps.
 
-    `paths` are the files of fit jobs, and `asked` is from `Plan.asked`. The fits have the columns of `load_scores`,
+    `paths` are the files of fit jobs, and `asked` is from `Plan.product`. The fits have the columns of `load_scores`,
     `sweep` and `path`. The steps have `STEP_COLUMNS` and further keys of the histories.
     """
     places: dict[tuple[Any, ...], int] = {}
@@ -124,11 +119,11 @@ def unpacked_labels(packed: bytes, n_rows: int) -> np.ndarray:
 
 
 def read_arrow(path: Path, columns: list[str] | None = None) -> pa.Table:
-    """A table of the results, or some of its columns, written as Parquet; DamagedFile if the file is damaged."""
+    """A table of the results, or some of its columns, written as Parquet; UserError if the file is damaged."""
     try:
         return pq.read_table(path, columns=columns, memory_map=False, page_checksum_verification=True)
     except (OSError, pa.ArrowException) as error:
-        raise DamagedFile(
+        raise UserError(
             f"{path} is damaged ({error}). Fix: delete it and run again; finished fits are kept"
         ) from None
 

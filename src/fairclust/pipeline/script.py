@@ -38,10 +38,7 @@ _BEGUN, _ENDED, _WELL = "job begun: ", "job ended: ", "well after"
 
 @contextmanager
 def job(snakemake: Any) -> Iterator[None]:
-    """The environment of a job: its messages go to its log, and what it cannot do ends the script with a reason.
-
-    The log keeps the messages of earlier attempts. The process ends if Snakemake is killed.
-    """
+    """The environment of a job: its messages go to its log, and what it cannot do ends the script with a reason."""
     die_with(os.getppid())
     os.environ |= dict.fromkeys(_THREADS, str(snakemake.threads))
     if snakemake.config.get("same_digits", True):
