@@ -52,6 +52,9 @@ def test_the_report_is_one_file_with_the_whole_answer(people, tmp_path, capsys):
     for line in text.splitlines()[1:5]:
         assert line.partition(": ")[2][1:] in page.text
     assert "fairclust fit" in page.text and "--tolerance 0.1" in page.text
+    frame = pd.read_csv(people)
+    whole = (frame["sex"] == "f").mean()
+    assert f"{90 * whole:.1f} % to {whole / 0.009:.1f} %" in page.text
     # Two maps of all rows, one of which is shown.
     assert sum(tag == "circle" for tag, _ in page.tags) == 2 * N
     # Every figure has a name, and every table head a scope.

@@ -61,13 +61,10 @@ def find_method(name: str) -> type:
 def parameters(cls: type, n_clusters: int, seed: int, assignments: list[str]) -> dict[str, Any]:
     """Parameters of a method from the ``NAME=VALUE`` of ``--set``, checked against its signature.
 
-    `seed` becomes ``random_state`` if the method has this parameter. UserError if a text is not of the form
-    ``NAME=VALUE``, or names a parameter that cannot be set here.
+    UserError if a text is not of the form ``NAME=VALUE``, or names a parameter that cannot be set here.
     """
     known = set(inspect.signature(cls).parameters)
-    params: dict[str, Any] = {"n_clusters": n_clusters}
-    if "random_state" in known:
-        params["random_state"] = seed
+    params: dict[str, Any] = {"n_clusters": n_clusters, "random_state": seed}
     chosen = {"n_clusters"}
     for given in assignments:
         name, sign, value = given.partition("=")
@@ -116,13 +113,10 @@ def fit_starts(
     """Fit a method from several starts, and keep the fit with the lowest objective. Returns what `fit` returns.
 
     A method without the parameter `n_init` is fitted once for each start, with another seed each time, so all methods
-    that have random starts are compared with the same number of them. The seconds are those of all starts together.
+    are compared with the same number of starts. The seconds are those of all starts together.
     """
-    takes = inspect.signature(cls).parameters
-    if "n_init" in takes:
+    if "n_init" in inspect.signature(cls).parameters:
         return fit(cls, {"n_init": starts} | params, X, groups)
-    if "random_state" not in takes:
-        return fit(cls, params, X, groups)
     seeds = range(params["random_state"], params["random_state"] + starts)
     fits = [fit(cls, params | {"random_state": seed}, X, groups) for seed in seeds]
     model, _, warned = min(fits, key=lambda fitted: fitted[0].history_[-1]["objective"])

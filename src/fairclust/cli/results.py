@@ -133,6 +133,7 @@ def describe(model: Any, rows: Rows, *, scale: str, notes: list[str], seconds: f
             name: {of: own.costs[name] for of, own in measured.items()} for name in of_model.costs
         },
         "chance": None if by_chance is None else _by_chance(*measured.get("KMeans", of_model).groups),
+        "bounds": _share_bounds(model, names, table) if bounded == [combined] else {},
         "clusters": [_cluster(k, names, table, by_chance) for k in range(model.n_clusters)],
         "profiles": rows.profiles(model.labels_) if isinstance(rows, RowsInMemory) else [],
     }
@@ -154,6 +155,18 @@ def _by_chance(names: np.ndarray, table: np.ndarray) -> dict[str, Any] | None:
         "p_value": float(chi2_contingency(table[:, used]).pvalue),
         "farthest": {"group": str(names[j]), "cluster": int(used[k]), **farthest},
     }
+
+
+def _share_bounds(model: Any, names: np.ndarray, table: np.ndarray) -> dict[str, list[float]]:
+    """Between what the share of each group may lie, if one tolerance bounds them."""
+    params = model.get_params()
+    tolerance = params.get("tolerance")
+    other = ("target", "min_balance", "max_gap", "mean_tolerance", "max_cost", "max_cost_increase")
+    if not tolerance or isinstance(tolerance, dict) or any(params.get(name) is not None for name in other):
+        return {}
+    shares = (table.sum(axis=1) / table.sum()).tolist()
+    ends = [[share * (1 - tolerance), min(1.0, share / (1 - tolerance))] for share in shares]
+    return dict(zip(names.tolist(), ends, strict=True))
 
 
 def _certificate(model: Any) -> dict[str, float | None] | None:
@@ -430,7 +443,7 @@ def largest_groups(result: dict[str, Any], most: int) -> list[str]:
 
 def _shares(result: dict[str, Any]) -> Shown:
     """Size and group shares of each cluster and of all rows. Of many groups only the largest are shown."""
-    groups, n_rows = result["groups"], result["rows"]
+    groups, n_rows, bounds = result["groups"], result["rows"], result["bounds"]
     largest = largest_groups(result, _SHOWN_GROUPS)
     rest = len(groups) - len(largest)
     rows = [["cluster", "rows", *largest, *([count(rest, "other")] if rest else [])]]
@@ -446,6 +459,9 @@ def _shares(result: dict[str, Any]) -> Shown:
                 outside = "" if low <= shares[i] <= high else "*"
                 cells[i] = f"{outside}{cells[i]} ({100 * low:.1f} to {100 * high:.1f})"
         rows.append([str(cluster["cluster"]), f"{cluster['size']:,}", *cells])
+    if bounds:
+        ends = [f"{percent(bounds[name][0])} to {percent(bounds[name][1])}" for name in largest]
+        rows.append(["bounds", "", *ends, *([""] if rest else [])])
     caption = "The shares of the groups in each cluster."
     if result["clusters"][0]["chance"]:
         caption += (
