@@ -59,10 +59,8 @@ _FRACTION = re.compile(
     r"(?<![\d/])(?:(\d+) +)?(\d{1,3}(?:[.,]\d+)?)/([234568]|1[026]|20|3[02]|64|1[01]0)(?:[.,]0)?"
     rf"(?=\s*(?:(?:{'|'.join(map(re.escape, _SPELLINGS))})[a-z]{{0,2}})?[+)-]*$)"
 )
-# Points of so many.
-_SCORE = re.compile(
-    r"(\d{1,3}(?:[.,]\d+)?)(?: out)? (?:of|sur|von|van|de|di|su) (5|10|20|30|100)(?: [^\W\d]+)?"
-)
+# Points of so many, such as '4 out of 5 stars', which are a fraction.
+_SCORE = re.compile(rf"(?<=\d) (?:{'|'.join(WORDS['of'])}) (?=\d)([\d.,]+)(?: [^\W\d]+)?$")
 # Numbers in several units, such as '2 h 30 min'.
 _PART = (
     r"((?<![\d.,])\d+(?:[.,]\d+)?)\s*([^\W\d]+|['\"]+(?!\d{3}))?[.,]?\s*(?:(?:and|und|et|y|e|og|och|en)\s+)?"
@@ -77,12 +75,7 @@ _MEASURED = re.compile(
     r"(?:[^\d;:()<>=+]|10[\^*]\d|(?<=m)[23](?=/)|(?<=/)1[.,]73 ?){0,20}(?:10{2,4} ?[^\W\d]*|[23])?)?"
     r"(?P<end>[+-])?(?P<close>\s*\))?"
 )
-# What stands behind a number and does not change it: '100,-', '15*', '18[1]', '22 (est.)', '4 or more', '45 years old'.
-_BEHIND = re.compile(
-    r"(?<=\d)[.,:]-+(?=\D*$)|(?<=[\w%€$])\s*(?:\*+|[†‡§]|\[\w{1,3}\]|\((?:est|approx|ca|prov)[a-z]*\.?\))$|"
-    rf"(?<=[\d ])\s*(?:{_OR}) (?:{_OVER})\b|(?<=\d)\+(?= ?[^\W\d])|(?<=\w) (?:old|alt)$|"
-    r"(?<!11)(?<=1)(?:st|er|re)$|(?<=2)nd$|(?<=3)rd$|(?<=\d)th$"
-)
+_BEHIND = re.compile(rf"{'|'.join(WORDS['behind'])}|(?<=[\d ])\s*(?:{_OR}) (?:{_OVER})\b")
 # Behind one of these units, a number without a unit has the next smaller one.
 _NEXT_UNIT = {"year": "month", "h": "min", "min": "s", "ft": "in", "m": "cm"}
 # Among times, these are units of time.
@@ -149,8 +142,7 @@ def measured(text: str, decimal: str, clock: str = "h") -> tuple[float, str] | N
         return float(text), ""
     if ":" in text or text[-3:].lower() == "uhr":
         text = _CLOCK.sub(partial(_in_hours, decimal, clock), text)
-    if (found := _SCORE.fullmatch(text)) and (points := float(found[1].replace(",", "."))) <= int(found[2]):
-        return points, f"/{found[2]}"
+    text = _SCORE.sub(r"/\1", text)
     text = _FRACTION.sub(partial(_in_decimals, decimal), text) if "/" in text else text
     if _COMPOUND.fullmatch(text) and (whole := _in_first_unit(re.findall(_PART, text))):
         return whole
@@ -301,10 +293,6 @@ def steps(words: Iterable[str]) -> list[str]:
     # Stars, signs of a currency, or '+', '++', '+++'.
     if len({*"".join(known)} - {"☆"}) == 1 and not known[0].isalnum():
         return sorted(known, key=lambda word: len(word.rstrip("☆")))
-    # Stages such as IIA.
-    stages = [re.fullmatch("(i{1,3}|iv|v)([a-d]?)", _bare(word)) for word in known]
-    if all(stages):
-        return sorted(known, key=_bare)
     # Marks such as A-, or '2+', which is better than 2. Of digits, '3+' alone is a limit. Strength is measured from 0.
     heads = "".join(sorted({word[0].upper() for word in known}))
     signs = [word[1:] for word in known if word[1:]]

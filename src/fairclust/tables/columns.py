@@ -27,14 +27,9 @@ FEW_ROWS = 20
 """In tables with fewer rows than this, a column often has different values, or small groups, by chance."""
 
 _MONTH = rf"(?:{'|'.join(cells.WORDS['months'])})[^\W\d]*\.?"
-_DATE = re.compile(
-    rf"([^\W\d]{{2,10}}\.?,? )?(\d{{4}}[-/.]\d{{1,2}}[-/.]\d{{1,2}}|\d{{1,2}}[-/.] ?\d{{1,2}}[-/.] ?(\d{{2}}|\d{{4}})|"
-    rf"\d{{1,2}}(?:st|nd|rd|th|er)?[ .-]+(?:de )?{_MONTH}[., -]+(?:de )?\d{{2,4}}|"
-    rf"{_MONTH}[ -](\d{{1,2}},? )?\d{{4}}|\d{{4}}-(?:0\d|1[0-2])|\d{{4}}[ -]?Q[1-4]|20\d\d-?W\d\d|"
-    r"Q[1-4][ -]\d{4}|T[1-4] (19|20)\d\d|\d{8}T\d+|\d{1,2}[-/](19|20)\d\d|\d{4}年\d{1,2}月(\d{1,2}日)?)([ T]+\d.*)?",
-    re.IGNORECASE,
-)
-_MONTH_YEAR = re.compile(rf"(?:{'|'.join(cells.WORDS['months'])})-\d\d", re.IGNORECASE)
+_DATES = "|".join(cells.WORDS["date_forms"]).replace("MONTH", _MONTH)
+# The name of a day may stand before a date, and a time behind it.
+_DATE = re.compile(rf"([^\W\d]{{2,10}}\.?,? )?({_DATES})([ T]+\d.*)?", re.IGNORECASE)
 _DAY = re.compile(r"((19|20)?\d\d)(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])|(19|20)\d\d(0[1-9]|1[0-2])")
 # Blood pressures, means with their deviation, coordinates and the like.
 _SEVERAL = re.compile(r"[+-]?\d+([.,]\d+)?( ?[/±(;x×]|, ) ?[+-]?\d.*|\d{1,3}[-:]\d{1,3}")
@@ -51,7 +46,8 @@ _MANY = 2000
 # The decimal point of a file is not that of a column if the other one reads so many times as many cells.
 _CLEARLY = 1.02
 # A number without a unit, the unit that it may have beside another one, and points of so many.
-_BARE, _POINTS = re.compile(r"[+-]?[\d.,' ]+[kKbB]?"), re.compile(r"\d+(?:[.,]\d+)? ?/ ?(10|20|30|100)")
+_BARE = re.compile(r"[+-]?[\d.,' ]+[kKbB]?")
+_POINTS = re.compile(rf"\d+(?:[.,]\d+)? ?(?:/|{'|'.join(cells.WORDS['of'])}) ?(5|10|20|30|100)")
 _OTHER_UNIT = {"m": "cm", "cm": "m", "kg": "g", "g": "kg", "h": "min"}
 # The mean gap of numbers that rise from row to row and identify the rows is smaller than this.
 _GAP = 50
@@ -183,9 +179,7 @@ def _of_text(text: pd.Series, name: str, asked: Asked) -> Column:
         return fits > max(_NEARLY_ALL * share(~unknown), 0.5)
 
     if name not in asked.measured:
-        months = {word[:3].lower() for word in words if _MONTH_YEAR.fullmatch(word)}
-        are_dates = are_nearly_all(_DATE) or (are_nearly_all(_MONTH_YEAR) and len(months) > 2)
-        if name not in asked.features and are_dates:
+        if name not in asked.features and are_nearly_all(_DATE):
             return Column(name, "left out", f"dates, such as {shortened(repr(words[0]))}")
         if cells.are_truths(words):
             ways = shortened(", ".join(map(repr, sorted(np.array(words)[~unknown].tolist()))), 200)
