@@ -24,10 +24,6 @@ _SCALES = [
     for scale in WORDS["scales"]
 ]
 _MOST_STEPS = 50
-# Steps with a number, such as '1 - none', '2' and 'grade 3'.
-_NUMBERED = re.compile(r"\(?(\d{1,2})\s*(?:$|[-–.:=)(]\s*[^\W\d])")
-_STAGE = re.compile(rf"^(?:{'|'.join(WORDS['stages'])})\s*(?=\d+$|[ivx]+$)")
-_NEITHER = re.compile(rf"(?:{'|'.join(WORDS['neither'])})\b")
 
 
 def _singular(word: str) -> str:
@@ -46,48 +42,20 @@ _SPELLINGS = {
     for word in {way, _singular(way)}
 }
 _TIMES = {word: 10.0 ** int(power) for power, words in WORDS["times"].items() for word in words}
-_TIMES_SIGN = re.compile(rf"({'|'.join(sorted(_TIMES, key=len, reverse=True))})\b\.?\s*(.*)")
-_UNDER, _ABOVE, _TO, _OVER, _OR = ("|".join(WORDS[key]) for key in ("under", "above", "to", "over", "or"))
-# A time of the day, and a fraction with a common denominator: others are dates, blood pressures and the like. Words
-# behind these are not units but those of dates and addresses.
-_CLOCK = re.compile(
-    r"(\d{1,3})(?::|\.(?=\d\d ?uhr))([0-5]\d)(?::([0-5]\d))?(?:[.,](\d+))?(?: ?h| ?(min)| ?uhr| ?([ap])\.?m\.?)?"
-    r"(?=(?: ?/ ?[a-z]+)?[+)-]*$)",
-    re.IGNORECASE,
-)
-_FRACTION = re.compile(
-    r"(?<![\d/])(?:(\d+) +)?(\d{1,3}(?:[.,]\d+)?)/([234568]|1[026]|20|3[02]|64|1[01]0)(?:[.,]0)?"
-    rf"(?=\s*(?:(?:{'|'.join(map(re.escape, _SPELLINGS))})[a-z]{{0,2}})?[+)-]*$)"
-)
-# Points of so many, such as '4 out of 5 stars', which are a fraction.
-_SCORE = re.compile(rf"(?<=\d) (?:{'|'.join(WORDS['of'])}) (?=\d)([\d.,]+)(?: [^\W\d]+)?$")
-# Numbers in several units, such as '2 h 30 min'.
-_PART = (
-    r"((?<![\d.,])\d+(?:[.,]\d+)?)\s*([^\W\d]+|['\"]+(?!\d{3}))?[.,]?\s*(?:(?:and|und|et|y|e|og|och|en)\s+)?"
-)
-_COMPOUND = re.compile(rf"(?:{_PART}){{2,4}}")
-# A number with what may stand around it.
-_MEASURED = re.compile(
-    rf"(?P<open>\(\s*)?((?:<=?|>=?|≤|≥|~|≈|±|\+/-|(?:{'|'.join(WORDS['about'])})\.?)\s*)?(?P<sign>[+-])?\s*"
-    r"(?P<before>[^\d\s.,;:()\[\]<>=+/-]{1,4}\.?)?\s*(?P<sign2>[+-])?\s*"
-    r"(?P<number>[.,]?[0-9](?:[0-9.,'_ ]*[0-9])?[.,]?(?:[eE][+-]?[0-9]+)?)(?<!\d 1)\s*"
-    r"(?P<after>(?!/ *\d)(?:(?<!\d)(?:10[\^*]\d|1(?=/))|[^\d\s.,;:()\[\]<>=+^-])"
-    r"(?:[^\d;:()<>=+]|10[\^*]\d|(?<=m)[23](?=/)|(?<=/)1[.,]73 ?){0,20}(?:10{2,4} ?[^\W\d]*|[23])?)?"
-    r"(?P<end>[+-])?(?P<close>\s*\))?"
-)
-_BEHIND = re.compile(rf"{'|'.join(WORDS['behind'])}|(?<=[\d ])\s*(?:{_OR}) (?:{_OVER})\b")
-# Behind one of these units, a number without a unit has the next smaller one.
-_NEXT_UNIT = {"year": "month", "h": "min", "min": "s", "ft": "in", "m": "cm"}
-# Among times, these are units of time.
-_TIME_LETTERS = {"m": "min", "J": "year", "a": "year"}
-_LIMIT = r"[0-9](?:[0-9.,' ]*[0-9])?(?: ?[kKM]\b)?"
-_RANGE = re.compile(
-    rf"(?P<under>(?:<=?|≤|{_UNDER})\s*)?(?P<above>(?:>=?|≥|{_ABOVE})\s*)?"
-    rf"[^\d\s<>.-]{{0,4}}\s*(?P<low>{_LIMIT})\s*(?P<of_low>[^\d\s<>-]{{0,6}}?)\s*"
-    rf"((?:-|\.\.+|,|{_TO})\s*[^\d\s<>-]{{0,4}}?\s*(?P<high>{_LIMIT})|(?P<over>\+|(?:{_OR}) (?:{_OVER})))?"
-    r"\s*(?P<of>[^\d<>+-]{0,12})",
-    re.IGNORECASE,
-)
+_LISTS = WORDS | {"times": sorted(_TIMES, key=len, reverse=True), "spellings": [*map(re.escape, _SPELLINGS)]}
+
+
+def _expression(name: str) -> str:
+    """One of the words of a list, or the parts of a pattern; {name} in it stands for another one."""
+    patterns = WORDS["patterns"]
+    text = "".join(patterns[name]) if name in patterns else "|".join(_LISTS[name])
+    return f"(?:{re.sub('{([a-z_]+)}', lambda of: _expression(of[1]), text)})"
+
+
+@cache
+def pattern(name: str) -> re.Pattern[str]:
+    """A pattern of words.toml."""
+    return re.compile(_expression(name))
 
 
 @cache
@@ -138,15 +106,15 @@ def measured(text: str, decimal: str, clock: str = "h") -> tuple[float, str] | N
     signs = ("." if decimal == "," else ",") + " '_"
     if (number := as_number(text, decimal, signs)) is not None:
         return number, ""
-    if (text := _BEHIND.sub("", text)).isdecimal():
+    if (text := pattern("behind").sub("", text)).isdecimal():
         return float(text), ""
     if ":" in text or text[-3:].lower() == "uhr":
-        text = _CLOCK.sub(partial(_in_hours, decimal, clock), text)
-    text = _SCORE.sub(r"/\1", text)
-    text = _FRACTION.sub(partial(_in_decimals, decimal), text) if "/" in text else text
-    if _COMPOUND.fullmatch(text) and (whole := _in_first_unit(re.findall(_PART, text))):
+        text = pattern("clock").sub(partial(_in_hours, decimal, clock), text)
+    text = pattern("score").sub(r"/\1", text)
+    text = pattern("fraction").sub(partial(_in_decimals, decimal), text) if "/" in text else text
+    if pattern("compound").fullmatch(text) and (whole := _in_first_unit(pattern("part").findall(text))):
         return whole
-    found = _MEASURED.fullmatch(text)
+    found = pattern("measured").fullmatch(text)
     if not found or bool(found["open"]) != bool(found["close"]):
         return None
     before, after = found["before"] or "", (found["after"] or "").strip()
@@ -155,7 +123,7 @@ def measured(text: str, decimal: str, clock: str = "h") -> tuple[float, str] | N
         return None
     if before and after == "m":
         after = "M"
-    times = _TIMES_SIGN.fullmatch(after) or _TIMES_SIGN.fullmatch(after.lower())
+    times = pattern("times_sign").fullmatch(after) or pattern("times_sign").fullmatch(after.lower())
     if times and times[1] == "T" and not is_currency(before + times[2]):
         times = None
     # Numbers of many digits with a letter are codes, and '12B' can be a flat.
@@ -190,11 +158,11 @@ def _in_first_unit(parts: list[tuple[str, str]]) -> tuple[float, str] | None:
     """The sum of numbers in units of one dimension that become smaller, in the first unit; None for other units."""
     names = [unit(name) for _, name in parts]
     if any(SIZES.get(name, ("",))[0] == "time" for name in names):
-        names[0] = _TIME_LETTERS.get(names[0], names[0])
+        names[0] = WORDS["time_letters"].get(names[0], names[0])
     for i in range(1, len(names)):
         # '1m83' is a height, and '5 m2' an area.
         if names[i] in ("", "m") and (names[i - 1] != "m" or len(parts[i][0]) == 2):
-            names[i] = _NEXT_UNIT.get(names[i - 1], names[i])
+            names[i] = WORDS["next_unit"].get(names[i - 1], names[i])
     kinds, sizes = zip(*(SIZES.get(name, ("", 0.0)) for name in names), strict=True)
     are_smaller = len(parts) > 1 and all(large > small for large, small in pairwise(sizes))
     numbers = [float(number.replace(",", ".")) for number, _ in parts]
@@ -233,7 +201,11 @@ def in_unit(found: tuple[float, str] | None, own: str) -> float | None:
     if name in (own, ""):
         return None if name == "" and own == "%" and 0 < abs(number) < 1 else number
     if SIZES.get(own, ("",))[0] == "time":
-        name = "month" if name in ("m", "M") and own in ("month", "year") else _TIME_LETTERS.get(name, name)
+        name = (
+            "month"
+            if name in ("m", "M") and own in ("month", "year")
+            else WORDS["time_letters"].get(name, name)
+        )
     (kind, size), (other, of_own) = (SIZES.get(of, (of, 1.0)) for of in (name, own))
     return number * size / of_own if kind == other else None
 
@@ -287,7 +259,10 @@ def steps(words: Iterable[str]) -> list[str]:
     if len(end) > 3:
         bare.append([word.removesuffix(end).strip() for word in bare[0]])
     for of_words, scale in product(bare, _SCALES):
-        at = [scale.get(word, scale.get("neutral", -1) if _NEITHER.match(word) else -1) for word in of_words]
+        at = [
+            scale.get(word, scale.get("neutral", -1) if pattern("neutral").match(word) else -1)
+            for word in of_words
+        ]
         if -1 not in at and len(set(at)) > 2:
             return [word for _, word in sorted(zip(at, known, strict=True))]
     # Stars, signs of a currency, or '+', '++', '+++'.
@@ -305,7 +280,7 @@ def steps(words: Iterable[str]) -> list[str]:
     ):
         order = "- +" if heads[0] == "0" else "+ -"
         return sorted(known, key=lambda word: (word[0].upper(), order.index(word[1:] or " ")))
-    numbered = [_NUMBERED.match(_STAGE.sub("", key(word))) for word in known]
+    numbered = [pattern("numbered").match(pattern("stage").sub("", key(word))) for word in known]
     places = [int(of[1]) for of in numbered if of]
     if len({*places}) == len(known) and not all(word.isdecimal() for word in known):
         return [word for _, word in sorted(zip(places, known, strict=True))]
@@ -326,7 +301,7 @@ def key(word: str) -> str:
 
 def _bare(word: str) -> str:
     """A word of a scale without a number before it, or without 'stage' before a Roman number."""
-    bare = re.sub(r"^\(?\d+\s*[-–.:=)]\s*|\s*\(\d+\)$", "", _STAGE.sub("", key(word)))
+    bare = re.sub(r"^\(?\d+\s*[-–.:=)]\s*|\s*\(\d+\)$", "", pattern("stage").sub("", key(word)))
     return bare if "/" in bare else bare.replace("-", " ")
 
 
@@ -337,7 +312,7 @@ def _range(word: str, *, in_units: bool) -> tuple[float, float] | None:
     """
     text = re.sub(r"^[^\d<>(]+\((.*)\)$", r"\1", plain(word))
     # As R and pandas write them: '(18,25]', and '[18,25[' in French.
-    found = _RANGE.fullmatch(re.sub(r"^[\[(\]]\s*([\d.]+), *([\d.]+)[\])\[]$", r"\1 - \2", text))
+    found = pattern("range").fullmatch(re.sub(r"^[\[(\]]\s*([\d.]+), *([\d.]+)[\])\[]$", r"\1 - \2", text))
     if not found:
         return None
     limits = [by_any_sign(found[end] or "") for end in ("low", "high")]

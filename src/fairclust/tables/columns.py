@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -26,16 +25,6 @@ MAX_CATEGORIES = 50
 FEW_ROWS = 20
 """In tables with fewer rows than this, a column often has different values, or small groups, by chance."""
 
-_MONTH = rf"(?:{'|'.join(cells.WORDS['months'])})[^\W\d]*\.?"
-_DATES = "|".join(cells.WORDS["date_forms"]).replace("MONTH", _MONTH)
-# The name of a day may stand before a date, and a time behind it.
-_DATE = re.compile(rf"([^\W\d]{{2,10}}\.?,? )?({_DATES})([ T]+\d.*)?", re.IGNORECASE)
-_DAY = re.compile(r"((19|20)?\d\d)(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])|(19|20)\d\d(0[1-9]|1[0-2])")
-# Blood pressures, means with their deviation, coordinates and the like.
-_SEVERAL = re.compile(r"[+-]?\d+([.,]\d+)?( ?[/±(;x×]|, ) ?[+-]?\d.*|\d{1,3}[-:]\d{1,3}")
-ID_NAME = re.compile(r"(^|[ _.-])(id|ids|uuid|guid|key|nr|no|index)$|[a-z]ID$", re.IGNORECASE)
-_TIME = re.compile(r"\d+(:\d\d){1,2}(?![\d:])")
-_PHONE = re.compile(r"(\+|0(?=\d)|\()[\d ()/-]{6,}")
 _NEARLY_ALL = 0.95
 # The least share of numbers among the cells of a column of numbers whose other cells say that they are missing.
 _SOME = 0.1
@@ -45,10 +34,6 @@ _LONG = 7
 _MANY = 2000
 # The decimal point of a file is not that of a column if the other one reads so many times as many cells.
 _CLEARLY = 1.02
-# A number without a unit, the unit that it may have beside another one, and points of so many.
-_BARE = re.compile(r"[+-]?[\d.,' ]+[kKbB]?")
-_POINTS = re.compile(rf"\d+(?:[.,]\d+)? ?(?:/|{'|'.join(cells.WORDS['of'])}) ?(5|10|20|30|100)")
-_OTHER_UNIT = {"m": "cm", "cm": "m", "kg": "g", "g": "kg", "h": "min"}
 # The mean gap of numbers that rise from row to row and identify the rows is smaller than this.
 _GAP = 50
 
@@ -174,12 +159,12 @@ def _of_text(text: pd.Series, name: str, asked: Asked) -> Column:
     def share(fits: Any) -> float:
         return float(counts[np.array(fits, bool)].sum() / len(text))
 
-    def are_nearly_all(pattern: re.Pattern[str]) -> bool:
-        fits = share([pattern.fullmatch(word) for word in words])
+    def are_nearly_all(pattern: str) -> bool:
+        fits = share([cells.pattern(pattern).fullmatch(word) for word in words])
         return fits > max(_NEARLY_ALL * share(~unknown), 0.5)
 
     if name not in asked.measured:
-        if name not in asked.features and are_nearly_all(_DATE):
+        if name not in asked.features and are_nearly_all("date"):
             return Column(name, "left out", f"dates, such as {shortened(repr(words[0]))}")
         if cells.are_truths(words):
             ways = shortened(", ".join(map(repr, sorted(np.array(words)[~unknown].tolist()))), 200)
@@ -188,7 +173,7 @@ def _of_text(text: pd.Series, name: str, asked: Asked) -> Column:
         if scale := cells.steps(words) if len(words) <= MAX_CATEGORIES else []:
             return _scale(text, name, scale)
         codes = [word for word in words if CODE.fullmatch(word)]
-        if codes or are_nearly_all(_PHONE):
+        if codes or are_nearly_all("phone"):
             return _codes(text, name, f"codes, such as {shortened(repr((codes or words)[0]))}", asked)
     reading, values = find_reading(words, counts, asked.decimal)
     there, any_odd, distinct = ~np.isnan(values), name in asked.numbers, len(words)
@@ -221,7 +206,7 @@ def _of_text(text: pd.Series, name: str, asked: Asked) -> Column:
             f"--exclude {quoted(name)} leaves the column out, or correct them"
         )
     many = f"{distinct:,} different values in {len(text):,} rows"
-    if distinct > 0.5 * len(text) and are_nearly_all(_SEVERAL):
+    if distinct > 0.5 * len(text) and are_nearly_all("several"):
         shown = shortened(repr(words[0]))
         why = f"several numbers in a cell, such as {shown}; to cluster by them, give each a column of its own"
         return Column(name, "left out", why)
@@ -261,14 +246,20 @@ def _as_label(column: Column, values: pd.Series, asked: Asked) -> Column | None:
     # Salaries can have five digits each, and be different.
     one_length = low >= 0 and n_digits == len(f"{high:.0f}") >= _LONG
     is_clock = one_length and n_digits in (10, 13) and cells.is_named(name, "dates")
-    are_days = is_plain and low >= 10_000 and all(map(_DAY.fullmatch, map("{:06.0f}".format, values)))
+    are_days = (
+        is_plain
+        and low >= 10_000
+        and all(map(cells.pattern("day").fullmatch, map("{:06.0f}".format, values)))
+    )
     # A few numbers of six digits can look like days by chance.
     if is_clock or (are_days and (low >= 10**7 or distinct >= FEW_ROWS)):
         return Column(name, "left out", f"dates, such as {values.iloc[0]:06.0f}")
     if n_rows >= FEW_ROWS and distinct > _NEARLY_ALL * n_rows and name not in asked.features:
         # A table can be sorted by a measurement, which has larger gaps than numbers that are given one after another.
         rises = values.is_monotonic_increasing and span < _GAP * n_rows
-        if span < 1.1 * n_rows or (is_plain and (rises or one_length or ID_NAME.search(name))):
+        if span < 1.1 * n_rows or (
+            is_plain and (rises or one_length or cells.pattern("id_name").search(name))
+        ):
             why = f"an identifier: {distinct:,} different whole numbers in {n_rows:,} rows"
             return Column(name, "identifier", why)
     is_coded = cells.is_named(name, "coded") and not cells.is_named(name, "amounts")
@@ -344,11 +335,11 @@ def _with_clear_units(
     millions.
     """
     unit, there = reading.get("unit", ""), ~np.isnan(values) & (values != 0)
-    is_bare = np.array([bool(_BARE.fullmatch(word)) for word in words])
+    is_bare = np.array([bool(cells.pattern("bare").fullmatch(word)) for word in words])
     bare, stated = (np.abs(values[there & of]) for of in (is_bare, ~is_bare))
     if not (bare.size and stated.size):
         return reading, values
-    if other := _OTHER_UNIT.get(unit):
+    if other := cells.WORDS["other_unit"].get(unit):
         low, high = stated.min() / 2, 2 * stated.max()
         converted = bare * cells.SIZES[other][1] / cells.SIZES[unit][1]
         is_unclear = ((bare < low) | (bare > high)).all() and ((low <= converted) & (converted <= high)).all()
@@ -357,14 +348,16 @@ def _with_clear_units(
             word[-1] in "kKbB" for word in np.array(words, object)[there & is_bare]
         )
     else:
-        points = [_POINTS.fullmatch(word) for word in np.array(words, object)[there & ~is_bare]]
+        points = [
+            cells.pattern("points").fullmatch(word) for word in np.array(words, object)[there & ~is_bare]
+        ]
         is_unclear = all(points) and len({of and of[1] for of in points}) == 1 and bool((bare > 1).any())
     return (reading | {"bare": False}, np.where(is_bare, np.nan, values)) if is_unclear else (reading, values)
 
 
 def _are_minutes(words: Iterable[str]) -> bool:
     """Whether 58:12 beside 1:02:45 are minutes: one such time is no time of a day, or the long ones have few hours."""
-    times = [[*map(int, found[0].split(":"))] for found in map(_TIME.match, words) if found]
+    times = [[*map(int, found[0].split(":"))] for found in map(cells.pattern("time").match, words) if found]
     long, short = ([time for time in times if len(time) == n] for n in (3, 2))
     # Times of the day may have seconds, which are zero.
     if not short or not any(seconds for *_, seconds in long):
@@ -449,7 +442,7 @@ def numbers(column: pd.Series, reading: Mapping[str, Any]) -> pd.Series:
         with_bare = reading.get("bare", True)
 
         def number(word: str) -> float | None:
-            is_left_out = not with_bare and _BARE.fullmatch(word)
+            is_left_out = not with_bare and cells.pattern("bare").fullmatch(word)
             return None if is_left_out else cells.in_unit(cells.measured(word, *how), unit)
 
         read = _by_value(column, number)

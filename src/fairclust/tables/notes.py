@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 import pandas as pd
 
 from fairclust.messages import percent, quoted, shortened
-from fairclust.tables.cells import SIZES, is_named, is_unknown, unit
-from fairclust.tables.columns import ID_NAME, MAX_CATEGORIES, Column
+from fairclust.tables.cells import SIZES, is_named, is_unknown, pattern, unit
+from fairclust.tables.columns import MAX_CATEGORIES, Column
 
 # Whole numbers with at most this many different values may be codes of categories.
 _FEW_VALUES = 12
@@ -89,7 +89,7 @@ def _may_be_codes(column: Column, cells: Mapping[str, pd.Series]) -> bool:
     if column.role != "number" or column.note:
         return False
     found = cells[column.name].dropna().unique()
-    is_code = ID_NAME.search(column.name) or is_named(column.name, "codes")
+    is_code = pattern("id_name").search(column.name) or is_named(column.name, "codes")
     return 2 < len(found) <= (MAX_CATEGORIES if is_code else _FEW_VALUES) and not (found % 1).any()
 
 
