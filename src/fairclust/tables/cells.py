@@ -14,6 +14,7 @@ from collections.abc import Collection, Iterable
 from functools import cache, partial
 from importlib.resources import files
 from itertools import pairwise, product
+from os.path import commonprefix
 
 WORDS = tomllib.loads(files("fairclust.tables").joinpath("words.toml").read_text(encoding="utf-8"))
 UNKNOWN, YES, NO = ({*WORDS[key]} for key in ("unknown", "yes", "no"))
@@ -137,12 +138,11 @@ def measured(text: str, decimal: str, clock: str = "h") -> tuple[float, str] | N
 
 def _in_hours(decimal: str, clock: str, found: re.Match[str]) -> str:
     """A time of the day, or minutes and seconds, as a number of hours."""
-    first, *others = (int(part) for part in found.groups()[:3] if part)
+    first, second, third = (int(part or 0) for part in found.group(1, 2, 3))
     if found[6]:
         first = first % 12 + 12 * (found[6] in "pP")
-    are_minutes = len(others) == 1 and (clock == "min" or found[4] or found[5])
-    times = [0, first, *others] if are_minutes else [first, *others]
-    seconds = sum(part * 60 ** (2 - i) for i, part in enumerate(times)) + float(f"0.{found[4] or 0}")
+    are_minutes = not found[3] and (clock == "min" or found[4] or found[5])
+    seconds = (3600 * first + 60 * second + third) / (60 if are_minutes else 1) + float(f"0.{found[4] or 0}")
     return f"{seconds / 3600} h".replace(".", decimal)
 
 
@@ -164,11 +164,10 @@ def _in_first_unit(parts: list[tuple[str, str]]) -> tuple[float, str] | None:
         if names[i] in ("", "m") and (names[i - 1] != "m" or len(parts[i][0]) == 2):
             names[i] = WORDS["next_unit"].get(names[i - 1], names[i])
     kinds, sizes = zip(*(SIZES.get(name, ("", 0.0)) for name in names), strict=True)
-    are_smaller = len(parts) > 1 and all(large > small for large, small in pairwise(sizes))
     numbers = [float(number.replace(",", ".")) for number, _ in parts]
     # Those of 4'40" are minutes and seconds.
     are_times = names[:2] == ["ft", "in"] and numbers[1] >= 12
-    if not kinds[0] or len({*kinds}) > 1 or not are_smaller or are_times:
+    if not kinds[0] or len({*kinds}) > 1 or sorted({*sizes}, reverse=True) != [*sizes] or are_times:
         return None
     return sum(number * size for number, size in zip(numbers, sizes, strict=True)) / sizes[0], names[0]
 
@@ -201,11 +200,8 @@ def in_unit(found: tuple[float, str] | None, own: str) -> float | None:
     if name in (own, ""):
         return None if name == "" and own == "%" and 0 < abs(number) < 1 else number
     if SIZES.get(own, ("",))[0] == "time":
-        name = (
-            "month"
-            if name in ("m", "M") and own in ("month", "year")
-            else WORDS["time_letters"].get(name, name)
-        )
+        months = dict.fromkeys("mM", "month") if own in ("month", "year") else {}
+        name = (WORDS["time_letters"] | months).get(name, name)
     (kind, size), (other, of_own) = (SIZES.get(of, (of, 1.0)) for of in (name, own))
     return number * size / of_own if kind == other else None
 
@@ -253,16 +249,12 @@ def steps(words: Iterable[str]) -> list[str]:
         return []
     bare = [[_bare(word) for word in known]]
     # All words may end alike, as 'unlikely', 'fairly likely' and 'very likely' do.
-    first = bare[0][0]
-    ends = (first[i:] for i in range(len(first) + 1))
-    end = next(end for end in ends if all(word.endswith(end) for word in bare[0]))
+    end = commonprefix([word[::-1] for word in bare[0]])[::-1]
     if len(end) > 3:
         bare.append([word.removesuffix(end).strip() for word in bare[0]])
     for of_words, scale in product(bare, _SCALES):
-        at = [
-            scale.get(word, scale.get("neutral", -1) if pattern("neutral").match(word) else -1)
-            for word in of_words
-        ]
+        neutral = [-1, scale.get("neutral", -1)]
+        at = [scale.get(word, neutral[bool(pattern("neutral").match(word))]) for word in of_words]
         if -1 not in at and len(set(at)) > 2:
             return [word for _, word in sorted(zip(at, known, strict=True))]
     # Stars, signs of a currency, or '+', '++', '+++'.
