@@ -14,7 +14,6 @@ from collections.abc import Collection, Iterable
 from functools import cache, partial
 from importlib.resources import files
 from itertools import pairwise, product
-from os.path import commonprefix
 
 WORDS = tomllib.loads(files("fairclust.tables").joinpath("words.toml").read_text(encoding="utf-8"))
 UNKNOWN, YES, NO = ({*WORDS[key]} for key in ("unknown", "yes", "no"))
@@ -211,6 +210,11 @@ def is_currency(text: str) -> bool:
     return any(unicodedata.category(sign) == "Sc" for sign in text) or text.strip(". ").lower() in _CURRENCIES
 
 
+def is_clear(unit: str) -> bool:
+    """Whether a unit means the same in all columns."""
+    return unit in SIZES or is_currency(unit)
+
+
 def is_unknown(text: str) -> bool:
     """Whether a cell says that it has no value; why not may stand in brackets behind it."""
     word = text.strip().lower()
@@ -249,7 +253,8 @@ def steps(words: Iterable[str]) -> list[str]:
         return []
     bare = [[_bare(word) for word in known]]
     # All words may end alike, as 'unlikely', 'fairly likely' and 'very likely' do.
-    end = commonprefix([word[::-1] for word in bare[0]])[::-1]
+    ends = (bare[0][0][i:] for i in range(len(bare[0][0]) + 1))
+    end = next(end for end in ends if all(word.endswith(end) for word in bare[0]))
     if len(end) > 3:
         bare.append([word.removesuffix(end).strip() for word in bare[0]])
     for of_words, scale in product(bare, _SCALES):

@@ -61,17 +61,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Asked:
-    """What the user has said about columns; the rest is found.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from fairclust.tables import Asked, decide
-    >>> people = pd.DataFrame({"sex": list("fmfm"), "size": ["small", "huge", "large", "small"]})
-    >>> asked = Asked(ordered={"size": ["small", "large", "huge"]})
-    >>> [(column.name, column.role) for column in decide(people, ["sex"], asked=asked).columns]
-    [('size', 'ordered')]
-    """
+    """What the user has said about columns; the rest is found."""
 
     features: Collection[str] = ()  # only these are features, and none of them is an identifier
     categories: Collection[str] = ()  # codes of categories, although they may look like numbers
@@ -141,8 +131,7 @@ def understand_column(column: pd.Series, asked: Asked) -> Column:
         return _scale(as_text(values), name, [str(step) for step in asked.ordered[name]])
     is_ordered = isinstance(values.dtype, pd.CategoricalDtype) and values.dtype.ordered
     if is_ordered and name not in asked.measured and all(isinstance(of, str) for of in values.cat.categories):
-        steps = [step for step in values.cat.categories if not cells.is_unknown(step)]
-        return _scale(as_text(values), name, steps)
+        return _scale(as_text(values), name, [of for of in values.cat.categories if not cells.is_unknown(of)])
     if pd.api.types.is_numeric_dtype(values):
         # pyarrow's numbers lack some arithmetic.
         plain = values if isinstance(values.dtype, np.dtype) else values.astype(float)
@@ -192,9 +181,7 @@ def _of_text(text: pd.Series, name: str, asked: Asked) -> Column:
         return _number(column, pd.Series(values[entries], text.index).dropna(), asked)
     # Numbers in units that mean the same in all columns do not become categories.
     units = [(cells.by_any_sign(word) if reading else None) for word in words]
-    known = [
-        of is not None and (of[1] in ("", "%", *cells.SIZES) or cells.is_currency(of[1])) for of in units
-    ]
+    known = [of is not None and (not of[1] or cells.is_clear(of[1])) for of in units]
     strange = text[~(there | unknown)[entries]]
     are_many = share(there) > 0.5
     if (are_many and distinct > MAX_CATEGORIES) or fit_nearly_all(there | known):
@@ -214,12 +201,11 @@ def _of_text(text: pd.Series, name: str, asked: Asked) -> Column:
         return Column(name, "identifier", f"an identifier: {many}")
     if distinct > 0.5 * len(text):
         return Column(name, "left out", f"free text: {many}")
-    note = ""
-    if are_many or share(np.array([of is not None for of in units])) > 0.5:
-        cell = shortened(repr(strange.iloc[0]))
-        note = f"{count(len(strange), 'cell')} such as {cell} are no numbers in one unit, so all are categories; "
-        note += f"--numbers {quoted(name)} takes these cells as missing"
-    return Column(name, "category", note or _rare(text))
+    if not (are_many or share([of is not None for of in units]) > 0.5):
+        return Column(name, "category", _rare(text))
+    note = f"{count(len(strange), 'cell')} such as {shortened(repr(strange.iloc[0]))} are no numbers in one unit, so "
+    note += f"all are categories; --numbers {quoted(name)} takes these cells as missing"
+    return Column(name, "category", note)
 
 
 def _number(column: Column, values: pd.Series, asked: Asked) -> Column:
@@ -265,8 +251,7 @@ def _as_label(column: Column, values: pd.Series, asked: Asked) -> Column | None:
     is_coded = cells.is_named(name, "coded") and not cells.is_named(name, "amounts")
     is_code = is_coded or (cells.is_named(name, "codes") and high >= 100)
     # Numbers of phones may be written in groups, and '945xx' is a code.
-    unit = str(column.reading.get("unit", ""))
-    if is_code and not (unit in cells.SIZES or cells.is_currency(unit)):
+    if is_code and not cells.is_clear(str(column.reading.get("unit", ""))):
         return _codes(values, name, "codes, by the name of the column", asked)
     are_years = low >= 1800 and high <= 2100 and distinct <= MAX_CATEGORIES
     if not is_plain:
@@ -293,14 +278,13 @@ def _codes(values: pd.Series, name: str, why: str, asked: Asked) -> Column:
 def _scale(text: pd.Series, name: str, scale: list[str]) -> Column:
     known = {cells.key(step) for step in scale}
     strange = text[[cells.key(word) not in known for word in text]]
-    unknown = [word for word in strange if not cells.is_unknown(word)]
-    if unknown:
+    if unknown := [word for word in strange if not cells.is_unknown(word)]:
         raise TableError(
             f"--ordered: {name!r} has {shortened(repr(unknown[0]))}, which is not among its steps "
             f"{shortened(', '.join(scale), 200)}. Fix: list every step"
         )
-    shown = shortened(" < ".join(scale), 200)
-    return Column(name, "ordered", f"a scale: {shown}", {"levels": scale}, odd_cells(strange))
+    note = f"a scale: {shortened(' < '.join(scale), 200)}"
+    return Column(name, "ordered", note, {"levels": scale}, odd_cells(strange))
 
 
 def find_reading(
@@ -314,15 +298,13 @@ def find_reading(
     if len(words) > _MANY and sum(cells.by_any_sign(word) is not None for word in words[:_MANY]) < _MANY / 5:
         return {}, np.full(len(words), np.nan)
     stated, swapped = (_read(words, counts, of) for of in (decimal, "." if decimal == "," else ","))
-    if swapped[0] > _CLEARLY * stated[0]:
-        return _with_clear_units(words, *swapped[1:])
     is_number, money = ~np.isnan(stated[2]), cells.is_currency(str(stated[1].get("unit", "")))
     signed = is_number & (stated[2] != swapped[2])
     # All signs stand before three digits, as in '€ 2.046' or '2,046 km'. They separate thousands in amounts of money,
     # and if some numbers have no sign.
     is_larger = np.nansum(np.abs(swapped[2])) > np.nansum(np.abs(stated[2]))
-    is_unclear = stated[0] == swapped[0] and signed.any()
-    found = swapped if is_unclear and is_larger and (money or (is_number & ~signed).any()) else stated
+    is_thousands = is_larger and stated[0] == swapped[0] and (money or (is_number & ~signed).any())
+    found = swapped if swapped[0] > _CLEARLY * stated[0] or is_thousands else stated
     return _with_clear_units(words, *found[1:])
 
 
@@ -336,6 +318,7 @@ def _with_clear_units(
     """
     unit, there = reading.get("unit", ""), ~np.isnan(values) & (values != 0)
     is_bare = np.array([bool(cells.pattern("bare").fullmatch(word)) for word in words])
+    of_bare, of_stated = (np.array(words, object)[there & of] for of in (is_bare, ~is_bare))
     bare, stated = (np.abs(values[there & of]) for of in (is_bare, ~is_bare))
     if not (bare.size and stated.size):
         return reading, values
@@ -343,14 +326,10 @@ def _with_clear_units(
         low, high = stated.min() / 2, 2 * stated.max()
         converted = bare * cells.SIZES[other][1] / cells.SIZES[unit][1]
         is_unclear = ((bare < low) | (bare > high)).all() and ((low <= converted) & (converted <= high)).all()
-        has_blank = any(" m" in word for word in words)
-        is_unclear |= (unit == "m" and not has_blank) and any(
-            word[-1] in "kKbB" for word in np.array(words, object)[there & is_bare]
-        )
+        may_be_millions = unit == "m" and not any(" m" in word for word in words)
+        is_unclear |= may_be_millions and any(word[-1] in "kKbB" for word in of_bare)
     else:
-        points = [
-            cells.pattern("points").fullmatch(word) for word in np.array(words, object)[there & ~is_bare]
-        ]
+        points = [*map(cells.pattern("points").fullmatch, of_stated)]
         is_unclear = all(points) and len({of and of[1] for of in points}) == 1 and bool((bare > 1).any())
     return (reading | {"bare": False}, np.where(is_bare, np.nan, values)) if is_unclear else (reading, values)
 
@@ -381,15 +360,13 @@ def _read(words: Sequence[str], counts: np.ndarray, decimal: str) -> tuple[int, 
         times.clear()
     unit, n_rows = (times or units).most_common(1)[0] if units else ("", 0)
     # A letter behind some of the numbers, as in '2A' among '75', and '5a' beside '5b', is no unit.
-    is_letter = len(unit) == 1 and unit.isalpha() and not (unit in cells.SIZES or cells.is_currency(unit))
+    is_letter = len(unit) == 1 and unit.isalpha() and not cells.is_clear(unit)
     if is_letter and n_rows < _NEARLY_ALL * counts[[amount is not None for amount in amounts]].sum():
         unit = ""
     values = np.array([cells.in_unit(amount, unit) for amount in amounts], dtype=float)
-    reading = {
-        "decimal": decimal,
-        **({"unit": unit} if unit else {}),
-        **({"clock": clock} if clock == "min" else {}),
-    }
+    reading = (
+        {"decimal": decimal} | ({"unit": unit} if unit else {}) | ({"clock": clock} if clock == "min" else {})
+    )
     return int(counts[~np.isnan(values)].sum()), reading, values
 
 

@@ -53,8 +53,6 @@ _ROWS_AHEAD, _ROWS_OF_DECIMALS = 2000, 500
 _IS_EXACT = tuple(map(int, pd.__version__.split(".")[:2])) >= (3, 1)
 _EXACT: dict[str, Any] = {} if _IS_EXACT else {"float_precision": "round_trip"}
 _MARKUP = re.compile(r"\s*<(?:[!?]|(?:html|head|body|meta|style|table|div|workbook)\b)", re.IGNORECASE)
-# Three digits behind a point can be thousands, others are decimals.
-_DECIMALS = re.compile(r"[+-]?\d+\.(?:\d{1,2}|\d{4,})")
 _ATTRIBUTE = re.compile(r"""\s*@attribute\s+('[^']*'|"[^"]*"|\S+)\s""", re.IGNORECASE)
 
 
@@ -571,9 +569,7 @@ def _sheet_as_csv(path: Path, form: Format) -> tuple[bytes, list[str], bool]:
         sheet = book.get_sheet_by_name(name)
         cells = sheet.to_python(skip_empty_area=False)
         rows = [[" ".join(value_text(cell).splitlines()) for cell in row] for row in cells]
-        if any(isinstance(cell, float) and cell % 1 for row in cells for cell in row) or any(
-            _DECIMALS.fullmatch(cell) for row in rows for cell in row
-        ):
+        if any(isinstance(cell, float) and cell % 1 for row in cells for cell in row):
             with_decimals.add(name)
         place = _header_place(rows[:_HEAD_ROWS]) if rows else 0
         for (top, left), (bottom, right) in sheet.merged_cell_ranges or ():
