@@ -20,7 +20,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from itertools import chain, islice
+from itertools import chain, compress, islice
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -150,8 +150,7 @@ def _total(frame: pd.DataFrame) -> str:
     for name, cell in frame.iloc[-1].items():
         # The word of 'Total (n = 60)' is 'total'.
         word = re.sub(r"[ :]*(\(.*\))?$", "", cell.strip().lower()) if isinstance(cell, str) else ""
-        is_word = word in WORDS["totals"]
-        if is_word and len(frame) > 1 and not (frame[name].iloc[:-1] == cell).any():
+        if word in WORDS["totals"] and len(frame) > 1 and not (frame[name].iloc[:-1] == cell).any():
             where = f"{cell!r} in {shortened(str(name))}"
             return f"the last row is left out, because {where} says that it has totals"
     return ""
@@ -562,44 +561,45 @@ def _sheet_as_csv(path: Path, form: Format) -> tuple[bytes, list[str], bool]:
     from python_calamine import CalamineWorkbook, SheetVisibleEnum
 
     book = CalamineWorkbook.from_path(str(path))
-    sheets: dict[str, list[list[str]]] = {}
     hidden = {of.name for of in book.sheets_metadata if of.visible != SheetVisibleEnum.Visible}
-    filled, with_decimals = set[str](), set[str]()
+    cells, sheets = dict[str, list[list[Any]]](), dict[str, list[list[str]]]()
     for name in sorted(book.sheet_names, key=hidden.__contains__):
-        sheet = book.get_sheet_by_name(name)
-        cells = sheet.to_python(skip_empty_area=False)
-        rows = [[" ".join(value_text(cell).splitlines()) for cell in row] for row in cells]
-        if any(isinstance(cell, float) and cell % 1 for row in cells for cell in row):
-            with_decimals.add(name)
-        place = _header_place(rows[:_HEAD_ROWS]) if rows else 0
-        for (top, left), (bottom, right) in sheet.merged_cell_ranges or ():
-            # A cell that spans rows of data states the value of all of them.
-            if left == right < len(rows[0]) and place < top < bottom < len(rows):
-                filled.add(name)
-                for row in rows[top : bottom + 1]:
-                    row[left] = rows[top][left]
-        full = [i for i, column in enumerate(zip(*rows, strict=True)) if any(column)]
-        if full:
-            sheets[name] = [[row[i] for i in full] for row in rows]
+        cells[name] = book.get_sheet_by_name(name).to_python(skip_empty_area=False)
+        rows = [[" ".join(value_text(cell).splitlines()) for cell in row] for row in cells[name]]
+        if any(map(any, rows)):
+            sheets[name] = rows
     if not sheets:
         raise TableError(f"{path} is empty")
     if form.sheet is not None and form.sheet not in sheets:
         raise TableError(
             f"--sheet: {path} has no sheet {form.sheet!r}; {nearest(form.sheet, book.sheet_names)}"
         )
-    headers = {name: rows[_header_place(rows[:_HEAD_ROWS])] for name, rows in sheets.items()}
-    expected = (name for name, row in headers.items() if not {*row}.isdisjoint(form.names))
-    largest = max(sheets, key=lambda name: (name not in hidden, len(sheets[name]) * len(sheets[name][0])))
+    places = {name: _header_place(rows[:_HEAD_ROWS]) for name, rows in sheets.items()}
+    columns = {
+        name: [*map(any, zip(*rows, strict=True))] for name, rows in sheets.items()
+    }  # whether they are filled
+    expected = (name for name, place in places.items() if not {*sheets[name][place]}.isdisjoint(form.names))
+    largest = max(sheets, key=lambda name: (name not in hidden, len(sheets[name]) * sum(columns[name])))
     name = form.sheet if form.sheet is not None else next(expected, largest)
-    notes = []
+    notes, rows = [], sheets[name]
     if len(sheets) > 1 and form.sheet is None:
         others = shortened(", ".join(repr(of) for of in sheets if of != name), 200)
         notes.append(f"the sheet {name!r} is read, and not {others}; --sheet names another")
-    if name in filled:
+    is_filled = False
+    for (top, left), (bottom, right) in book.get_sheet_by_name(name).merged_cell_ranges or ():
+        # A cell that spans rows of data states the value of all of them.
+        if left == right < len(rows[0]) and places[name] < top < bottom < len(rows):
+            is_filled = True
+            for row in rows[top : bottom + 1]:
+                row[left] = rows[top][left]
+    if is_filled:
         notes.append(f"cells of the sheet {name!r} that span several rows count for each of these rows")
+    has_decimals = any(isinstance(cell, float) and cell % 1 for row in cells[name] for cell in row)
     text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(row if any(row) else [] for row in sheets[name])
-    return text.getvalue().encode(), notes, name in with_decimals
+    csv.writer(text, lineterminator="\n").writerows(
+        [*compress(row, columns[name])] if any(row) else [] for row in rows
+    )
+    return text.getvalue().encode(), notes, has_decimals
 
 
 _Read = tuple[pd.DataFrame, list[str]]
