@@ -16,14 +16,13 @@ from importlib.resources import files
 from itertools import pairwise, product
 
 WORDS = tomllib.loads(files("fairclust.tables").joinpath("words.toml").read_text(encoding="utf-8"))
-UNKNOWN, YES, NO = ({*WORDS[key]} for key in ("unknown", "yes", "no"))
-_CLEAR = (YES | NO) - {*WORDS["short"]}
+UNKNOWN = {*WORDS["unknown"]}
+_TRUTHS = {word: way for way in ("yes", "no") for word in WORDS[way]}
 # For every scale, the place of each of its words.
 _SCALES = [
     {word.strip(): i for i, place in enumerate(scale.split("<")) for word in place.split("|")}
     for scale in WORDS["scales"]
 ]
-_MOST_STEPS = 50
 
 
 def _singular(word: str) -> str:
@@ -96,10 +95,9 @@ def plain(text: str) -> str:
 def measured(text: str, decimal: str, clock: str = "h") -> tuple[float, str] | None:
     """The number that a cell states, and its unit in one spelling; None if it states none.
 
-    Any sign but that of the decimal point may stand between thousands.
-
-    Units and currencies stand behind or before it, brackets are a minus sign, '<5' is 5, '3/4' is 0.75, '7:30' and
-    '7 h 30' are 7.5 hours, and '1.2M' is 1200000. With the `clock` "min", '7:30' are minutes.
+    Any sign but that of the decimal point may stand between thousands. Units and currencies stand behind or before it,
+    brackets are a minus sign, '<5' is 5, '3/4' is 0.75, '7:30' and '7 h 30' are 7.5 hours, and '1.2M' is 1200000. With
+    the `clock` "min", '7:30' are minutes.
     """
     # Excel writes an apostrophe before numbers that are text.
     text = re.sub(r"(?<=\d)\s*[x×*·]\s*10\^(-?\d+)$", r"e\1", plain(text).removeprefix("'"))
@@ -231,8 +229,7 @@ def is_empty_amount(word: str) -> bool:
 
 def truth(text: str) -> str:
     """'yes' or 'no' for a truth value in any spelling; another text as it is."""
-    word = _truth_word(text)
-    return "yes" if word in YES else "no" if word in NO else text
+    return _TRUTHS.get(_truth_word(text), text)
 
 
 def _truth_word(text: str) -> str:
@@ -243,13 +240,13 @@ def are_truths(words: Collection[str]) -> bool:
     """Whether the words are truth values in more than two spellings, at least one of them without another meaning."""
     ways = [word for word in words if not is_unknown(word)]
     known = {*map(_truth_word, ways)}
-    return len(ways) > 2 and known <= YES | NO and bool(known & YES and known & NO and known & _CLEAR)
+    return len(ways) > 2 and {*map(_TRUTHS.get, known)} == {"yes", "no"} and bool(known - {*WORDS["short"]})
 
 
 def steps(words: Iterable[str]) -> list[str]:
     """The words in their order, if they are at least three steps of a known scale or ranges of numbers; else empty."""
     known = sorted(word for word in words if not is_unknown(word))
-    if not 3 <= len(known) <= _MOST_STEPS:
+    if len(known) < 3:
         return []
     bare = [[_bare(word) for word in known]]
     # All words may end alike, as 'unlikely', 'fairly likely' and 'very likely' do.

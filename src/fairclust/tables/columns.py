@@ -15,7 +15,7 @@ from fairclust.group_encoding import value_text
 from fairclust.messages import count, quoted, shortened
 from fairclust.stored import storable
 from fairclust.tables import cells
-from fairclust.tables.reading import CODE, TableError, is_nested
+from fairclust.tables.reading import TableError, is_nested
 
 Role = Literal["number", "ordered", "category", "identifier", "left out"]
 
@@ -119,9 +119,7 @@ def understand_column(column: pd.Series, asked: Asked) -> Column:
         return Column(
             name, "left out", f"constant{lacks}" if len(values) else "constant: every cell is missing"
         )
-    if pd.api.types.is_datetime64_any_dtype(values) or isinstance(
-        values.iloc[0], datetime.date | datetime.time
-    ):
+    if values.dtype.kind == "M" or isinstance(values.iloc[0], datetime.date | datetime.time):
         return Column(name, "left out", "dates")
     if name in asked.categories or pd.api.types.is_bool_dtype(values):
         return Column(name, "category", _rare(values))
@@ -161,7 +159,7 @@ def _of_text(text: pd.Series, name: str, asked: Asked) -> Column:
             return Column(name, "category", note, {"truth": True}, odd_cells(text[unknown[entries]]))
         if scale := cells.steps(words) if len(words) <= MAX_CATEGORIES else []:
             return _scale(text, name, scale)
-        codes = [word for word in words if CODE.fullmatch(word)]
+        codes = [*filter(cells.pattern("code").fullmatch, words)]
         if codes or are_nearly_all("phone"):
             return _codes(text, name, f"codes, such as {shortened(repr((codes or words)[0]))}", asked)
     reading, values = find_reading(words, counts, asked.decimal)
@@ -232,20 +230,16 @@ def _as_label(column: Column, values: pd.Series, asked: Asked) -> Column | None:
     # Salaries can have five digits each, and be different.
     one_length = low >= 0 and n_digits == len(f"{high:.0f}") >= _LONG
     is_clock = one_length and n_digits in (10, 13) and cells.is_named(name, "dates")
-    are_days = (
-        is_plain
-        and low >= 10_000
-        and all(map(cells.pattern("day").fullmatch, map("{:06.0f}".format, values)))
-    )
+    is_day = cells.pattern("day").fullmatch
+    are_days = is_plain and low >= 10_000 and all(map(is_day, map("{:06.0f}".format, values)))
     # A few numbers of six digits can look like days by chance.
     if is_clock or (are_days and (low >= 10**7 or distinct >= FEW_ROWS)):
         return Column(name, "left out", f"dates, such as {values.iloc[0]:06.0f}")
     if n_rows >= FEW_ROWS and distinct > _NEARLY_ALL * n_rows and name not in asked.features:
         # A table can be sorted by a measurement, which has larger gaps than numbers that are given one after another.
         rises = values.is_monotonic_increasing and span < _GAP * n_rows
-        if span < 1.1 * n_rows or (
-            is_plain and (rises or one_length or cells.pattern("id_name").search(name))
-        ):
+        is_named = cells.pattern("id_name").search(name)
+        if span < 1.1 * n_rows or (is_plain and (rises or one_length or is_named)):
             why = f"an identifier: {distinct:,} different whole numbers in {n_rows:,} rows"
             return Column(name, "identifier", why)
     is_coded = cells.is_named(name, "coded") and not cells.is_named(name, "amounts")

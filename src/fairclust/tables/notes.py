@@ -147,16 +147,14 @@ def left_out_rows(reasons: Mapping[str, int], missing: str) -> list[str]:
 
 def _alike(groups: pd.Series) -> list[str]:
     """Values that differ only by case or blanks are probably one."""
-    counts = groups.value_counts()
-    ways: dict[str, list[str]] = {}
-    for name, count in sorted(counts.items()):
-        alike = ways.setdefault("".join(str(name).split()).casefold(), [])
-        alike.append(f"{shortened(repr(name))} ({count:,} rows)")
+    counts = groups.value_counts().sort_index()
+    keys = ["".join(str(name).split()).casefold() for name in counts.index]
+    alike = [of for _, of in counts.groupby(keys, sort=False) if len(of) > 1]
+    shown = [" and ".join(f"{shortened(repr(name))} ({n:,} rows)" for name, n in of.items()) for of in alike]
     return [
-        f"{' and '.join(of)} differ only by case or blanks, and count as {len(of)} values; write one of them in the "
-        "table if they are one"
-        for of in ways.values()
-        if len(of) > 1
+        f"{names} differ only by case or blanks, and count as {len(of)} values; write one of them in the table if they "
+        "are one"
+        for names, of in zip(shown, alike, strict=True)
     ]
 
 

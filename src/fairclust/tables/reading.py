@@ -29,13 +29,7 @@ import pandas as pd
 
 from fairclust.group_encoding import describe_merged, one_spelling, value_text
 from fairclust.messages import UserError, count, nearest, shortened
-from fairclust.tables.cells import WORDS, by_any_sign, is_unknown, measured
-
-MISSING_TEXTS = ("", "?", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "NULL", "null", "None")
-"""Cells of a table that hold one of these texts are missing."""
-
-CODE = re.compile(r"0\d+|\d{16,}")
-"""Digits that are codes. As numbers, '007' would become '7', and long ones would be rounded."""
+from fairclust.tables.cells import WORDS, by_any_sign, is_unknown, measured, pattern
 
 _OPENERS: dict[str, Callable[..., IO[Any]]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 _WORKBOOKS = (".xlsx", ".xls", ".xlsm", ".xlsb", ".ods")
@@ -52,8 +46,6 @@ _ROWS_AHEAD, _ROWS_OF_DECIMALS = 2000, 500
 # Older pandas rounds the last digit of some numbers unless it is told otherwise.
 _IS_EXACT = tuple(map(int, pd.__version__.split(".")[:2])) >= (3, 1)
 _EXACT: dict[str, Any] = {} if _IS_EXACT else {"float_precision": "round_trip"}
-_MARKUP = re.compile(r"\s*<(?:[!?]|(?:html|head|body|meta|style|table|div|workbook)\b)", re.IGNORECASE)
-_ATTRIBUTE = re.compile(r"""\s*@attribute\s+('[^']*'|"[^"]*"|\S+)\s""", re.IGNORECASE)
 
 
 class TableError(UserError):
@@ -172,7 +164,7 @@ def clean(frame: pd.DataFrame, *, ids: Collection[str] = ()) -> list[str]:
             except ValueError as error:
                 raise TableError(f"column {name!r} has {error}. Fix: correct it") from None
         # A label of a code, or another category that a file states, is a value even if it is 'None'.
-        missing = () if isinstance(cells.dtype, pd.CategoricalDtype) else MISSING_TEXTS
+        missing = () if isinstance(cells.dtype, pd.CategoricalDtype) else WORDS["missing"]
         words = np.array([*(np.nan if value in missing else value for value in plain), np.nan], object)
         there = pd.notna(words[:-1])
         notes += [f"{name}: {text}" for text in describe_merged(found[there], words[:-1][there])]
@@ -294,7 +286,7 @@ def _open_text(path: Path, form: Format, opener: Callable[[], IO[Any]]) -> Opene
         else:
             head = [*islice(_text(file, form), _MOST_COMMENTS + _HEAD_ROWS)]
             above = _comments_above(head, form)
-    if _MARKUP.match("".join(head[above:])):
+    if pattern("markup").match("".join(head[above:])):
         raise TableError(
             f"{path} is HTML or XML. Fix: open it in a spreadsheet, and save it as .xlsx or .csv"
         )
@@ -346,7 +338,8 @@ def _open_text(path: Path, form: Format, opener: Callable[[], IO[Any]]) -> Opene
     codes = {
         i
         for i, cells in enumerate(zip(*ahead, strict=True))
-        if any(map(CODE.fullmatch, cells)) or (form.decimal is None and _have_thousands(cells, decimal))
+        if any(map(pattern("code").fullmatch, cells))
+        or (form.decimal is None and _have_thousands(cells, decimal))
     }
 
     def read(columns: Collection[int] | None = None, texts: Collection[int] = ()) -> pd.DataFrame:
@@ -367,7 +360,7 @@ def _open_text(path: Path, form: Format, opener: Callable[[], IO[Any]]) -> Opene
                 usecols=None if columns is None else sorted(columns),
                 dtype=dict.fromkeys({*texts, *(codes if columns is None else ())}, str),
                 decimal=decimal,
-                na_values={i: MISSING_TEXTS for i in range(width) if i not in texts},
+                na_values={i: WORDS["missing"] for i in range(width) if i not in texts},
                 keep_default_na=False,
                 low_memory=columns is not None,  # only some columns, which saves memory
                 **_EXACT,
@@ -544,7 +537,7 @@ def _arff_head(lines: Iterable[str], path: Path) -> tuple[int, list[str]]:
     """The number of lines above the rows of an ARFF file, which are text between commas, and the names in them."""
     names: list[str] = []
     for number, line in enumerate(lines, start=1):
-        if found := _ATTRIBUTE.match(line):
+        if found := pattern("attribute").match(line):
             names.append(found[1].strip("'\""))
         elif names and line.strip().lower().startswith("@data"):
             return number, names
