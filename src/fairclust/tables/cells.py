@@ -16,18 +16,13 @@ from importlib.resources import files
 from itertools import pairwise, product
 
 WORDS = tomllib.loads(files("fairclust.tables").joinpath("words.toml").read_text(encoding="utf-8"))
-UNKNOWN, YES, NO = ({*WORDS[key]} for key in ("unknown", "yes", "no"))
-_CLEAR = (YES | NO) - {*WORDS["short"]}
+UNKNOWN = {*WORDS["unknown"]}
+_TRUTHS = {word: way for way in ("yes", "no") for word in WORDS[way]}
 # For every scale, the place of each of its words.
 _SCALES = [
     {word.strip(): i for i, place in enumerate(scale.split("<")) for word in place.split("|")}
     for scale in WORDS["scales"]
 ]
-_MOST_STEPS = 50
-# Steps with a number, such as '1 - none', '2' and 'grade 3'.
-_NUMBERED = re.compile(r"\(?(\d{1,2})\s*(?:$|[-–.:=)(]\s*[^\W\d])")
-_STAGE = re.compile(rf"^(?:{'|'.join(WORDS['stages'])})\s*(?=\d+$|[ivx]+$)")
-_NEITHER = re.compile(rf"(?:{'|'.join(WORDS['neither'])})\b")
 
 
 def _singular(word: str) -> str:
@@ -46,55 +41,20 @@ _SPELLINGS = {
     for word in {way, _singular(way)}
 }
 _TIMES = {word: 10.0 ** int(power) for power, words in WORDS["times"].items() for word in words}
-_TIMES_SIGN = re.compile(rf"({'|'.join(sorted(_TIMES, key=len, reverse=True))})\b\.?\s*(.*)")
-_UNDER, _ABOVE, _TO, _OVER, _OR = ("|".join(WORDS[key]) for key in ("under", "above", "to", "over", "or"))
-# A time of the day, and a fraction with a common denominator: others are dates, blood pressures and the like. Words
-# behind these are not units but those of dates and addresses.
-_CLOCK = re.compile(
-    r"(\d{1,3})(?::|\.(?=\d\d ?uhr))([0-5]\d)(?::([0-5]\d))?(?:[.,](\d+))?(?: ?h| ?(min)| ?uhr| ?([ap])\.?m\.?)?"
-    r"(?=(?: ?/ ?[a-z]+)?[+)-]*$)",
-    re.IGNORECASE,
-)
-_FRACTION = re.compile(
-    r"(?<![\d/])(?:(\d+) +)?(\d{1,3}(?:[.,]\d+)?)/([234568]|1[026]|20|3[02]|64|1[01]0)(?:[.,]0)?"
-    rf"(?=\s*(?:(?:{'|'.join(map(re.escape, _SPELLINGS))})[a-z]{{0,2}})?[+)-]*$)"
-)
-# Points of so many.
-_SCORE = re.compile(
-    r"(\d{1,3}(?:[.,]\d+)?)(?: out)? (?:of|sur|von|van|de|di|su) (5|10|20|30|100)(?: [^\W\d]+)?"
-)
-# Numbers in several units, such as '2 h 30 min'.
-_PART = (
-    r"((?<![\d.,])\d+(?:[.,]\d+)?)\s*([^\W\d]+|['\"]+(?!\d{3}))?[.,]?\s*(?:(?:and|und|et|y|e|og|och|en)\s+)?"
-)
-_COMPOUND = re.compile(rf"(?:{_PART}){{2,4}}")
-# A number with what may stand around it.
-_MEASURED = re.compile(
-    rf"(?P<open>\(\s*)?((?:<=?|>=?|≤|≥|~|≈|±|\+/-|(?:{'|'.join(WORDS['about'])})\.?)\s*)?(?P<sign>[+-])?\s*"
-    r"(?P<before>[^\d\s.,;:()\[\]<>=+/-]{1,4}\.?)?\s*(?P<sign2>[+-])?\s*"
-    r"(?P<number>[.,]?[0-9](?:[0-9.,'_ ]*[0-9])?[.,]?(?:[eE][+-]?[0-9]+)?)(?<!\d 1)\s*"
-    r"(?P<after>(?!/ *\d)(?:(?<!\d)(?:10[\^*]\d|1(?=/))|[^\d\s.,;:()\[\]<>=+^-])"
-    r"(?:[^\d;:()<>=+]|10[\^*]\d|(?<=m)[23](?=/)|(?<=/)1[.,]73 ?){0,20}(?:10{2,4} ?[^\W\d]*|[23])?)?"
-    r"(?P<end>[+-])?(?P<close>\s*\))?"
-)
-# What stands behind a number and does not change it: '100,-', '15*', '18[1]', '22 (est.)', '4 or more', '45 years old'.
-_BEHIND = re.compile(
-    r"(?<=\d)[.,:]-+(?=\D*$)|(?<=[\w%€$])\s*(?:\*+|[†‡§]|\[\w{1,3}\]|\((?:est|approx|ca|prov)[a-z]*\.?\))$|"
-    rf"(?<=[\d ])\s*(?:{_OR}) (?:{_OVER})\b|(?<=\d)\+(?= ?[^\W\d])|(?<=\w) (?:old|alt)$|"
-    r"(?<!11)(?<=1)(?:st|er|re)$|(?<=2)nd$|(?<=3)rd$|(?<=\d)th$"
-)
-# Behind one of these units, a number without a unit has the next smaller one.
-_NEXT_UNIT = {"year": "month", "h": "min", "min": "s", "ft": "in", "m": "cm"}
-# Among times, these are units of time.
-_TIME_LETTERS = {"m": "min", "J": "year", "a": "year"}
-_LIMIT = r"[0-9](?:[0-9.,' ]*[0-9])?(?: ?[kKM]\b)?"
-_RANGE = re.compile(
-    rf"(?P<under>(?:<=?|≤|{_UNDER})\s*)?(?P<above>(?:>=?|≥|{_ABOVE})\s*)?"
-    rf"[^\d\s<>.-]{{0,4}}\s*(?P<low>{_LIMIT})\s*(?P<of_low>[^\d\s<>-]{{0,6}}?)\s*"
-    rf"((?:-|\.\.+|,|{_TO})\s*[^\d\s<>-]{{0,4}}?\s*(?P<high>{_LIMIT})|(?P<over>\+|(?:{_OR}) (?:{_OVER})))?"
-    r"\s*(?P<of>[^\d<>+-]{0,12})",
-    re.IGNORECASE,
-)
+_LISTS = WORDS | {"times": sorted(_TIMES, key=len, reverse=True), "spellings": [*map(re.escape, _SPELLINGS)]}
+
+
+def _expression(name: str) -> str:
+    """One of the words of a list, or the parts of a pattern; {name} in it stands for another one."""
+    patterns = WORDS["patterns"]
+    text = "".join(patterns[name]) if name in patterns else "|".join(_LISTS[name])
+    return f"(?:{re.sub('{([a-z_]+)}', lambda of: _expression(of[1]), text)})"
+
+
+@cache
+def pattern(name: str) -> re.Pattern[str]:
+    """A pattern of words.toml."""
+    return re.compile(_expression(name))
 
 
 @cache
@@ -135,26 +95,24 @@ def plain(text: str) -> str:
 def measured(text: str, decimal: str, clock: str = "h") -> tuple[float, str] | None:
     """The number that a cell states, and its unit in one spelling; None if it states none.
 
-    Any sign but that of the decimal point may stand between thousands.
-
-    Units and currencies stand behind or before it, brackets are a minus sign, '<5' is 5, '3/4' is 0.75, '7:30' and
-    '7 h 30' are 7.5 hours, and '1.2M' is 1200000. With the `clock` "min", '7:30' are minutes.
+    Any sign but that of the decimal point may stand between thousands. Units and currencies stand behind or before it,
+    brackets are a minus sign, '<5' is 5, '3/4' is 0.75, '7:30' and '7 h 30' are 7.5 hours, and '1.2M' is 1200000. With
+    the `clock` "min", '7:30' are minutes.
     """
     # Excel writes an apostrophe before numbers that are text.
     text = re.sub(r"(?<=\d)\s*[x×*·]\s*10\^(-?\d+)$", r"e\1", plain(text).removeprefix("'"))
     signs = ("." if decimal == "," else ",") + " '_"
     if (number := as_number(text, decimal, signs)) is not None:
         return number, ""
-    if (text := _BEHIND.sub("", text)).isdecimal():
+    if (text := pattern("behind").sub("", text)).isdecimal():
         return float(text), ""
     if ":" in text or text[-3:].lower() == "uhr":
-        text = _CLOCK.sub(partial(_in_hours, decimal, clock), text)
-    if (found := _SCORE.fullmatch(text)) and (points := float(found[1].replace(",", "."))) <= int(found[2]):
-        return points, f"/{found[2]}"
-    text = _FRACTION.sub(partial(_in_decimals, decimal), text) if "/" in text else text
-    if _COMPOUND.fullmatch(text) and (whole := _in_first_unit(re.findall(_PART, text))):
+        text = pattern("clock").sub(partial(_in_hours, decimal, clock), text)
+    text = pattern("score").sub(r"/\1", text)
+    text = pattern("fraction").sub(partial(_in_decimals, decimal), text) if "/" in text else text
+    if pattern("compound").fullmatch(text) and (whole := _in_first_unit(pattern("part").findall(text))):
         return whole
-    found = _MEASURED.fullmatch(text)
+    found = pattern("measured").fullmatch(text)
     if not found or bool(found["open"]) != bool(found["close"]):
         return None
     before, after = found["before"] or "", (found["after"] or "").strip()
@@ -163,7 +121,7 @@ def measured(text: str, decimal: str, clock: str = "h") -> tuple[float, str] | N
         return None
     if before and after == "m":
         after = "M"
-    times = _TIMES_SIGN.fullmatch(after) or _TIMES_SIGN.fullmatch(after.lower())
+    times = pattern("times_sign").fullmatch(after) or pattern("times_sign").fullmatch(after.lower())
     if times and times[1] == "T" and not is_currency(before + times[2]):
         times = None
     # Numbers of many digits with a letter are codes, and '12B' can be a flat.
@@ -177,12 +135,11 @@ def measured(text: str, decimal: str, clock: str = "h") -> tuple[float, str] | N
 
 def _in_hours(decimal: str, clock: str, found: re.Match[str]) -> str:
     """A time of the day, or minutes and seconds, as a number of hours."""
-    first, *others = (int(part) for part in found.groups()[:3] if part)
+    first, second, third = (int(part or 0) for part in found.group(1, 2, 3))
     if found[6]:
         first = first % 12 + 12 * (found[6] in "pP")
-    are_minutes = len(others) == 1 and (clock == "min" or found[4] or found[5])
-    times = [0, first, *others] if are_minutes else [first, *others]
-    seconds = sum(part * 60 ** (2 - i) for i, part in enumerate(times)) + float(f"0.{found[4] or 0}")
+    are_minutes = not found[3] and (clock == "min" or found[4] or found[5])
+    seconds = (3600 * first + 60 * second + third) / (60 if are_minutes else 1) + float(f"0.{found[4] or 0}")
     return f"{seconds / 3600} h".replace(".", decimal)
 
 
@@ -198,17 +155,16 @@ def _in_first_unit(parts: list[tuple[str, str]]) -> tuple[float, str] | None:
     """The sum of numbers in units of one dimension that become smaller, in the first unit; None for other units."""
     names = [unit(name) for _, name in parts]
     if any(SIZES.get(name, ("",))[0] == "time" for name in names):
-        names[0] = _TIME_LETTERS.get(names[0], names[0])
+        names[0] = WORDS["time_letters"].get(names[0], names[0])
     for i in range(1, len(names)):
         # '1m83' is a height, and '5 m2' an area.
         if names[i] in ("", "m") and (names[i - 1] != "m" or len(parts[i][0]) == 2):
-            names[i] = _NEXT_UNIT.get(names[i - 1], names[i])
+            names[i] = WORDS["next_unit"].get(names[i - 1], names[i])
     kinds, sizes = zip(*(SIZES.get(name, ("", 0.0)) for name in names), strict=True)
-    are_smaller = len(parts) > 1 and all(large > small for large, small in pairwise(sizes))
     numbers = [float(number.replace(",", ".")) for number, _ in parts]
     # Those of 4'40" are minutes and seconds.
     are_times = names[:2] == ["ft", "in"] and numbers[1] >= 12
-    if not kinds[0] or len({*kinds}) > 1 or not are_smaller or are_times:
+    if not kinds[0] or len({*kinds}) > 1 or sorted({*sizes}, reverse=True) != [*sizes] or are_times:
         return None
     return sum(number * size for number, size in zip(numbers, sizes, strict=True)) / sizes[0], names[0]
 
@@ -241,7 +197,8 @@ def in_unit(found: tuple[float, str] | None, own: str) -> float | None:
     if name in (own, ""):
         return None if name == "" and own == "%" and 0 < abs(number) < 1 else number
     if SIZES.get(own, ("",))[0] == "time":
-        name = "month" if name in ("m", "M") and own in ("month", "year") else _TIME_LETTERS.get(name, name)
+        months = dict.fromkeys("mM", "month") if own in ("month", "year") else {}
+        name = (WORDS["time_letters"] | months).get(name, name)
     (kind, size), (other, of_own) = (SIZES.get(of, (of, 1.0)) for of in (name, own))
     return number * size / of_own if kind == other else None
 
@@ -249,6 +206,11 @@ def in_unit(found: tuple[float, str] | None, own: str) -> float | None:
 def is_currency(text: str) -> bool:
     """Whether a text is the sign or the name of a currency."""
     return any(unicodedata.category(sign) == "Sc" for sign in text) or text.strip(". ").lower() in _CURRENCIES
+
+
+def is_clear(unit: str) -> bool:
+    """Whether a unit means the same in all columns."""
+    return unit in SIZES or is_currency(unit)
 
 
 def is_unknown(text: str) -> bool:
@@ -267,8 +229,7 @@ def is_empty_amount(word: str) -> bool:
 
 def truth(text: str) -> str:
     """'yes' or 'no' for a truth value in any spelling; another text as it is."""
-    word = _truth_word(text)
-    return "yes" if word in YES else "no" if word in NO else text
+    return _TRUTHS.get(_truth_word(text), text)
 
 
 def _truth_word(text: str) -> str:
@@ -279,32 +240,28 @@ def are_truths(words: Collection[str]) -> bool:
     """Whether the words are truth values in more than two spellings, at least one of them without another meaning."""
     ways = [word for word in words if not is_unknown(word)]
     known = {*map(_truth_word, ways)}
-    return len(ways) > 2 and known <= YES | NO and bool(known & YES and known & NO and known & _CLEAR)
+    return len(ways) > 2 and {*map(_TRUTHS.get, known)} == {"yes", "no"} and bool(known - {*WORDS["short"]})
 
 
 def steps(words: Iterable[str]) -> list[str]:
     """The words in their order, if they are at least three steps of a known scale or ranges of numbers; else empty."""
     known = sorted(word for word in words if not is_unknown(word))
-    if not 3 <= len(known) <= _MOST_STEPS:
+    if len(known) < 3:
         return []
     bare = [[_bare(word) for word in known]]
     # All words may end alike, as 'unlikely', 'fairly likely' and 'very likely' do.
-    first = bare[0][0]
-    ends = (first[i:] for i in range(len(first) + 1))
+    ends = (bare[0][0][i:] for i in range(len(bare[0][0]) + 1))
     end = next(end for end in ends if all(word.endswith(end) for word in bare[0]))
     if len(end) > 3:
         bare.append([word.removesuffix(end).strip() for word in bare[0]])
     for of_words, scale in product(bare, _SCALES):
-        at = [scale.get(word, scale.get("neutral", -1) if _NEITHER.match(word) else -1) for word in of_words]
+        neutral = [-1, scale.get("neutral", -1)]
+        at = [scale.get(word, neutral[bool(pattern("neutral").match(word))]) for word in of_words]
         if -1 not in at and len(set(at)) > 2:
             return [word for _, word in sorted(zip(at, known, strict=True))]
     # Stars, signs of a currency, or '+', '++', '+++'.
     if len({*"".join(known)} - {"☆"}) == 1 and not known[0].isalnum():
         return sorted(known, key=lambda word: len(word.rstrip("☆")))
-    # Stages such as IIA.
-    stages = [re.fullmatch("(i{1,3}|iv|v)([a-d]?)", _bare(word)) for word in known]
-    if all(stages):
-        return sorted(known, key=_bare)
     # Marks such as A-, or '2+', which is better than 2. Of digits, '3+' alone is a limit. Strength is measured from 0.
     heads = "".join(sorted({word[0].upper() for word in known}))
     signs = [word[1:] for word in known if word[1:]]
@@ -317,7 +274,7 @@ def steps(words: Iterable[str]) -> list[str]:
     ):
         order = "- +" if heads[0] == "0" else "+ -"
         return sorted(known, key=lambda word: (word[0].upper(), order.index(word[1:] or " ")))
-    numbered = [_NUMBERED.match(_STAGE.sub("", key(word))) for word in known]
+    numbered = [pattern("numbered").match(pattern("stage").sub("", key(word))) for word in known]
     places = [int(of[1]) for of in numbered if of]
     if len({*places}) == len(known) and not all(word.isdecimal() for word in known):
         return [word for _, word in sorted(zip(places, known, strict=True))]
@@ -338,7 +295,7 @@ def key(word: str) -> str:
 
 def _bare(word: str) -> str:
     """A word of a scale without a number before it, or without 'stage' before a Roman number."""
-    bare = re.sub(r"^\(?\d+\s*[-–.:=)]\s*|\s*\(\d+\)$", "", _STAGE.sub("", key(word)))
+    bare = re.sub(r"^\(?\d+\s*[-–.:=)]\s*|\s*\(\d+\)$", "", pattern("stage").sub("", key(word)))
     return bare if "/" in bare else bare.replace("-", " ")
 
 
@@ -349,7 +306,7 @@ def _range(word: str, *, in_units: bool) -> tuple[float, float] | None:
     """
     text = re.sub(r"^[^\d<>(]+\((.*)\)$", r"\1", plain(word))
     # As R and pandas write them: '(18,25]', and '[18,25[' in French.
-    found = _RANGE.fullmatch(re.sub(r"^[\[(\]]\s*([\d.]+), *([\d.]+)[\])\[]$", r"\1 - \2", text))
+    found = pattern("range").fullmatch(re.sub(r"^[\[(\]]\s*([\d.]+), *([\d.]+)[\])\[]$", r"\1 - \2", text))
     if not found:
         return None
     limits = [by_any_sign(found[end] or "") for end in ("low", "high")]

@@ -49,8 +49,6 @@ class TableChunk(Chunk):
     def read(self) -> tuple[np.ndarray, np.ndarray]:
         frame, groups, reasons = self.usable(self.preparation.features)
         keep = reasons == ""
-        if not keep.any():
-            return np.empty((0, len(encoded_names(self.preparation.columns)))), np.empty(0, str)
         return self.preparation.transform(frame[keep]), cross(groups[keep]).to_numpy()
 
     def place(self, row: int) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,7 +15,7 @@ from fairclust.group_encoding import value_text
 from fairclust.messages import count, quoted, shortened
 from fairclust.stored import storable
 from fairclust.tables import cells
-from fairclust.tables.reading import CODE, TableError, is_nested
+from fairclust.tables.reading import TableError, is_nested
 
 Role = Literal["number", "ordered", "category", "identifier", "left out"]
 
@@ -26,21 +25,6 @@ MAX_CATEGORIES = 50
 FEW_ROWS = 20
 """In tables with fewer rows than this, a column often has different values, or small groups, by chance."""
 
-_MONTH = rf"(?:{'|'.join(cells.WORDS['months'])})[^\W\d]*\.?"
-_DATE = re.compile(
-    rf"([^\W\d]{{2,10}}\.?,? )?(\d{{4}}[-/.]\d{{1,2}}[-/.]\d{{1,2}}|\d{{1,2}}[-/.] ?\d{{1,2}}[-/.] ?(\d{{2}}|\d{{4}})|"
-    rf"\d{{1,2}}(?:st|nd|rd|th|er)?[ .-]+(?:de )?{_MONTH}[., -]+(?:de )?\d{{2,4}}|"
-    rf"{_MONTH}[ -](\d{{1,2}},? )?\d{{4}}|\d{{4}}-(?:0\d|1[0-2])|\d{{4}}[ -]?Q[1-4]|20\d\d-?W\d\d|"
-    r"Q[1-4][ -]\d{4}|T[1-4] (19|20)\d\d|\d{8}T\d+|\d{1,2}[-/](19|20)\d\d|\d{4}年\d{1,2}月(\d{1,2}日)?)([ T]+\d.*)?",
-    re.IGNORECASE,
-)
-_MONTH_YEAR = re.compile(rf"(?:{'|'.join(cells.WORDS['months'])})-\d\d", re.IGNORECASE)
-_DAY = re.compile(r"((19|20)?\d\d)(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])|(19|20)\d\d(0[1-9]|1[0-2])")
-# Blood pressures, means with their deviation, coordinates and the like.
-_SEVERAL = re.compile(r"[+-]?\d+([.,]\d+)?( ?[/±(;x×]|, ) ?[+-]?\d.*|\d{1,3}[-:]\d{1,3}")
-ID_NAME = re.compile(r"(^|[ _.-])(id|ids|uuid|guid|key|nr|no|index)$|[a-z]ID$", re.IGNORECASE)
-_TIME = re.compile(r"\d+(:\d\d){1,2}(?![\d:])")
-_PHONE = re.compile(r"(\+|0(?=\d)|\()[\d ()/-]{6,}")
 _NEARLY_ALL = 0.95
 # The least share of numbers among the cells of a column of numbers whose other cells say that they are missing.
 _SOME = 0.1
@@ -50,9 +34,6 @@ _LONG = 7
 _MANY = 2000
 # The decimal point of a file is not that of a column if the other one reads so many times as many cells.
 _CLEARLY = 1.02
-# A number without a unit, the unit that it may have beside another one, and points of so many.
-_BARE, _POINTS = re.compile(r"[+-]?[\d.,' ]+[kKbB]?"), re.compile(r"\d+(?:[.,]\d+)? ?/ ?(10|20|30|100)")
-_OTHER_UNIT = {"m": "cm", "cm": "m", "kg": "g", "g": "kg", "h": "min"}
 # The mean gap of numbers that rise from row to row and identify the rows is smaller than this.
 _GAP = 50
 
@@ -80,17 +61,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Asked:
-    """What the user has said about columns; the rest is found.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from fairclust.tables import Asked, decide
-    >>> people = pd.DataFrame({"sex": list("fmfm"), "size": ["small", "huge", "large", "small"]})
-    >>> asked = Asked(ordered={"size": ["small", "large", "huge"]})
-    >>> [(column.name, column.role) for column in decide(people, ["sex"], asked=asked).columns]
-    [('size', 'ordered')]
-    """
+    """What the user has said about columns; the rest is found."""
 
     features: Collection[str] = ()  # only these are features, and none of them is an identifier
     categories: Collection[str] = ()  # codes of categories, although they may look like numbers
@@ -148,9 +119,7 @@ def understand_column(column: pd.Series, asked: Asked) -> Column:
         return Column(
             name, "left out", f"constant{lacks}" if len(values) else "constant: every cell is missing"
         )
-    if pd.api.types.is_datetime64_any_dtype(values) or isinstance(
-        values.iloc[0], datetime.date | datetime.time
-    ):
+    if values.dtype.kind == "M" or isinstance(values.iloc[0], datetime.date | datetime.time):
         return Column(name, "left out", "dates")
     if name in asked.categories or pd.api.types.is_bool_dtype(values):
         return Column(name, "category", _rare(values))
@@ -160,8 +129,7 @@ def understand_column(column: pd.Series, asked: Asked) -> Column:
         return _scale(as_text(values), name, [str(step) for step in asked.ordered[name]])
     is_ordered = isinstance(values.dtype, pd.CategoricalDtype) and values.dtype.ordered
     if is_ordered and name not in asked.measured and all(isinstance(of, str) for of in values.cat.categories):
-        steps = [step for step in values.cat.categories if not cells.is_unknown(step)]
-        return _scale(as_text(values), name, steps)
+        return _scale(as_text(values), name, [of for of in values.cat.categories if not cells.is_unknown(of)])
     if pd.api.types.is_numeric_dtype(values):
         # pyarrow's numbers lack some arithmetic.
         plain = values if isinstance(values.dtype, np.dtype) else values.astype(float)
@@ -178,14 +146,12 @@ def _of_text(text: pd.Series, name: str, asked: Asked) -> Column:
     def share(fits: Any) -> float:
         return float(counts[np.array(fits, bool)].sum() / len(text))
 
-    def are_nearly_all(pattern: re.Pattern[str]) -> bool:
-        fits = share([pattern.fullmatch(word) for word in words])
+    def are_nearly_all(pattern: str) -> bool:
+        fits = share([cells.pattern(pattern).fullmatch(word) for word in words])
         return fits > max(_NEARLY_ALL * share(~unknown), 0.5)
 
     if name not in asked.measured:
-        months = {word[:3].lower() for word in words if _MONTH_YEAR.fullmatch(word)}
-        are_dates = are_nearly_all(_DATE) or (are_nearly_all(_MONTH_YEAR) and len(months) > 2)
-        if name not in asked.features and are_dates:
+        if name not in asked.features and are_nearly_all("date"):
             return Column(name, "left out", f"dates, such as {shortened(repr(words[0]))}")
         if cells.are_truths(words):
             ways = shortened(", ".join(map(repr, sorted(np.array(words)[~unknown].tolist()))), 200)
@@ -193,8 +159,8 @@ def _of_text(text: pd.Series, name: str, asked: Asked) -> Column:
             return Column(name, "category", note, {"truth": True}, odd_cells(text[unknown[entries]]))
         if scale := cells.steps(words) if len(words) <= MAX_CATEGORIES else []:
             return _scale(text, name, scale)
-        codes = [word for word in words if CODE.fullmatch(word)]
-        if codes or are_nearly_all(_PHONE):
+        codes = [*filter(cells.pattern("code").fullmatch, words)]
+        if codes or are_nearly_all("phone"):
             return _codes(text, name, f"codes, such as {shortened(repr((codes or words)[0]))}", asked)
     reading, values = find_reading(words, counts, asked.decimal)
     there, any_odd, distinct = ~np.isnan(values), name in asked.numbers, len(words)
@@ -213,9 +179,7 @@ def _of_text(text: pd.Series, name: str, asked: Asked) -> Column:
         return _number(column, pd.Series(values[entries], text.index).dropna(), asked)
     # Numbers in units that mean the same in all columns do not become categories.
     units = [(cells.by_any_sign(word) if reading else None) for word in words]
-    known = [
-        of is not None and (of[1] in ("", "%", *cells.SIZES) or cells.is_currency(of[1])) for of in units
-    ]
+    known = [of is not None and (not of[1] or cells.is_clear(of[1])) for of in units]
     strange = text[~(there | unknown)[entries]]
     are_many = share(there) > 0.5
     if (are_many and distinct > MAX_CATEGORIES) or fit_nearly_all(there | known):
@@ -227,7 +191,7 @@ def _of_text(text: pd.Series, name: str, asked: Asked) -> Column:
             f"--exclude {quoted(name)} leaves the column out, or correct them"
         )
     many = f"{distinct:,} different values in {len(text):,} rows"
-    if distinct > 0.5 * len(text) and are_nearly_all(_SEVERAL):
+    if distinct > 0.5 * len(text) and are_nearly_all("several"):
         shown = shortened(repr(words[0]))
         why = f"several numbers in a cell, such as {shown}; to cluster by them, give each a column of its own"
         return Column(name, "left out", why)
@@ -235,12 +199,11 @@ def _of_text(text: pd.Series, name: str, asked: Asked) -> Column:
         return Column(name, "identifier", f"an identifier: {many}")
     if distinct > 0.5 * len(text):
         return Column(name, "left out", f"free text: {many}")
-    note = ""
-    if are_many or share(np.array([of is not None for of in units])) > 0.5:
-        cell = shortened(repr(strange.iloc[0]))
-        note = f"{count(len(strange), 'cell')} such as {cell} are no numbers in one unit, so all are categories; "
-        note += f"--numbers {quoted(name)} takes these cells as missing"
-    return Column(name, "category", note or _rare(text))
+    if not (are_many or share([of is not None for of in units]) > 0.5):
+        return Column(name, "category", _rare(text))
+    note = f"{count(len(strange), 'cell')} such as {shortened(repr(strange.iloc[0]))} are no numbers in one unit, so "
+    note += f"all are categories; --numbers {quoted(name)} takes these cells as missing"
+    return Column(name, "category", note)
 
 
 def _number(column: Column, values: pd.Series, asked: Asked) -> Column:
@@ -267,21 +230,22 @@ def _as_label(column: Column, values: pd.Series, asked: Asked) -> Column | None:
     # Salaries can have five digits each, and be different.
     one_length = low >= 0 and n_digits == len(f"{high:.0f}") >= _LONG
     is_clock = one_length and n_digits in (10, 13) and cells.is_named(name, "dates")
-    are_days = is_plain and low >= 10_000 and all(map(_DAY.fullmatch, map("{:06.0f}".format, values)))
+    is_day = cells.pattern("day").fullmatch
+    are_days = is_plain and low >= 10_000 and all(map(is_day, map("{:06.0f}".format, values)))
     # A few numbers of six digits can look like days by chance.
     if is_clock or (are_days and (low >= 10**7 or distinct >= FEW_ROWS)):
         return Column(name, "left out", f"dates, such as {values.iloc[0]:06.0f}")
     if n_rows >= FEW_ROWS and distinct > _NEARLY_ALL * n_rows and name not in asked.features:
         # A table can be sorted by a measurement, which has larger gaps than numbers that are given one after another.
         rises = values.is_monotonic_increasing and span < _GAP * n_rows
-        if span < 1.1 * n_rows or (is_plain and (rises or one_length or ID_NAME.search(name))):
+        is_named = cells.pattern("id_name").search(name)
+        if span < 1.1 * n_rows or (is_plain and (rises or one_length or is_named)):
             why = f"an identifier: {distinct:,} different whole numbers in {n_rows:,} rows"
             return Column(name, "identifier", why)
     is_coded = cells.is_named(name, "coded") and not cells.is_named(name, "amounts")
     is_code = is_coded or (cells.is_named(name, "codes") and high >= 100)
     # Numbers of phones may be written in groups, and '945xx' is a code.
-    unit = str(column.reading.get("unit", ""))
-    if is_code and not (unit in cells.SIZES or cells.is_currency(unit)):
+    if is_code and not cells.is_clear(str(column.reading.get("unit", ""))):
         return _codes(values, name, "codes, by the name of the column", asked)
     are_years = low >= 1800 and high <= 2100 and distinct <= MAX_CATEGORIES
     if not is_plain:
@@ -308,14 +272,13 @@ def _codes(values: pd.Series, name: str, why: str, asked: Asked) -> Column:
 def _scale(text: pd.Series, name: str, scale: list[str]) -> Column:
     known = {cells.key(step) for step in scale}
     strange = text[[cells.key(word) not in known for word in text]]
-    unknown = [word for word in strange if not cells.is_unknown(word)]
-    if unknown:
+    if unknown := [word for word in strange if not cells.is_unknown(word)]:
         raise TableError(
             f"--ordered: {name!r} has {shortened(repr(unknown[0]))}, which is not among its steps "
             f"{shortened(', '.join(scale), 200)}. Fix: list every step"
         )
-    shown = shortened(" < ".join(scale), 200)
-    return Column(name, "ordered", f"a scale: {shown}", {"levels": scale}, odd_cells(strange))
+    note = f"a scale: {shortened(' < '.join(scale), 200)}"
+    return Column(name, "ordered", note, {"levels": scale}, odd_cells(strange))
 
 
 def find_reading(
@@ -329,15 +292,13 @@ def find_reading(
     if len(words) > _MANY and sum(cells.by_any_sign(word) is not None for word in words[:_MANY]) < _MANY / 5:
         return {}, np.full(len(words), np.nan)
     stated, swapped = (_read(words, counts, of) for of in (decimal, "." if decimal == "," else ","))
-    if swapped[0] > _CLEARLY * stated[0]:
-        return _with_clear_units(words, *swapped[1:])
     is_number, money = ~np.isnan(stated[2]), cells.is_currency(str(stated[1].get("unit", "")))
     signed = is_number & (stated[2] != swapped[2])
     # All signs stand before three digits, as in '€ 2.046' or '2,046 km'. They separate thousands in amounts of money,
     # and if some numbers have no sign.
     is_larger = np.nansum(np.abs(swapped[2])) > np.nansum(np.abs(stated[2]))
-    is_unclear = stated[0] == swapped[0] and signed.any()
-    found = swapped if is_unclear and is_larger and (money or (is_number & ~signed).any()) else stated
+    is_thousands = is_larger and stated[0] == swapped[0] and (money or (is_number & ~signed).any())
+    found = swapped if swapped[0] > _CLEARLY * stated[0] or is_thousands else stated
     return _with_clear_units(words, *found[1:])
 
 
@@ -350,27 +311,26 @@ def _with_clear_units(
     millions.
     """
     unit, there = reading.get("unit", ""), ~np.isnan(values) & (values != 0)
-    is_bare = np.array([bool(_BARE.fullmatch(word)) for word in words])
+    is_bare = np.array([bool(cells.pattern("bare").fullmatch(word)) for word in words])
+    of_bare, of_stated = (np.array(words, object)[there & of] for of in (is_bare, ~is_bare))
     bare, stated = (np.abs(values[there & of]) for of in (is_bare, ~is_bare))
     if not (bare.size and stated.size):
         return reading, values
-    if other := _OTHER_UNIT.get(unit):
+    if other := cells.WORDS["other_unit"].get(unit):
         low, high = stated.min() / 2, 2 * stated.max()
         converted = bare * cells.SIZES[other][1] / cells.SIZES[unit][1]
         is_unclear = ((bare < low) | (bare > high)).all() and ((low <= converted) & (converted <= high)).all()
-        has_blank = any(" m" in word for word in words)
-        is_unclear |= (unit == "m" and not has_blank) and any(
-            word[-1] in "kKbB" for word in np.array(words, object)[there & is_bare]
-        )
+        may_be_millions = unit == "m" and not any(" m" in word for word in words)
+        is_unclear |= may_be_millions and any(word[-1] in "kKbB" for word in of_bare)
     else:
-        points = [_POINTS.fullmatch(word) for word in np.array(words, object)[there & ~is_bare]]
+        points = [*map(cells.pattern("points").fullmatch, of_stated)]
         is_unclear = all(points) and len({of and of[1] for of in points}) == 1 and bool((bare > 1).any())
     return (reading | {"bare": False}, np.where(is_bare, np.nan, values)) if is_unclear else (reading, values)
 
 
 def _are_minutes(words: Iterable[str]) -> bool:
     """Whether 58:12 beside 1:02:45 are minutes: one such time is no time of a day, or the long ones have few hours."""
-    times = [[*map(int, found[0].split(":"))] for found in map(_TIME.match, words) if found]
+    times = [[*map(int, found[0].split(":"))] for found in map(cells.pattern("time").match, words) if found]
     long, short = ([time for time in times if len(time) == n] for n in (3, 2))
     # Times of the day may have seconds, which are zero.
     if not short or not any(seconds for *_, seconds in long):
@@ -394,15 +354,13 @@ def _read(words: Sequence[str], counts: np.ndarray, decimal: str) -> tuple[int, 
         times.clear()
     unit, n_rows = (times or units).most_common(1)[0] if units else ("", 0)
     # A letter behind some of the numbers, as in '2A' among '75', and '5a' beside '5b', is no unit.
-    is_letter = len(unit) == 1 and unit.isalpha() and not (unit in cells.SIZES or cells.is_currency(unit))
+    is_letter = len(unit) == 1 and unit.isalpha() and not cells.is_clear(unit)
     if is_letter and n_rows < _NEARLY_ALL * counts[[amount is not None for amount in amounts]].sum():
         unit = ""
     values = np.array([cells.in_unit(amount, unit) for amount in amounts], dtype=float)
-    reading = {
-        "decimal": decimal,
-        **({"unit": unit} if unit else {}),
-        **({"clock": clock} if clock == "min" else {}),
-    }
+    reading = (
+        {"decimal": decimal} | ({"unit": unit} if unit else {}) | ({"clock": clock} if clock == "min" else {})
+    )
     return int(counts[~np.isnan(values)].sum()), reading, values
 
 
@@ -455,7 +413,7 @@ def numbers(column: pd.Series, reading: Mapping[str, Any]) -> pd.Series:
         with_bare = reading.get("bare", True)
 
         def number(word: str) -> float | None:
-            is_left_out = not with_bare and _BARE.fullmatch(word)
+            is_left_out = not with_bare and cells.pattern("bare").fullmatch(word)
             return None if is_left_out else cells.in_unit(cells.measured(word, *how), unit)
 
         read = _by_value(column, number)

@@ -51,8 +51,7 @@ class TableModel:
         absent = [name for name in self.preparation.features if name not in frame.columns]
         if absent:
             raise TableError(f"the table has no column {absent[0]!r}, which the model was fitted to")
-        groups = None if self._lacks_groups(frame) else self.preparation.groups(frame)
-        return self.preparation.reasons(frame, groups)
+        return self.preparation.reasons(frame, self._groups(frame))
 
     def predict(self, frame: pd.DataFrame) -> np.ndarray:
         """The cluster of every row. No row may have a reason to be left out.
@@ -60,9 +59,8 @@ class TableModel:
         Some methods need no groups. For them the table may lack all sensitive columns. TableError if the table lacks
         a column, or has a group that did not occur in the fit.
         """
-        X = self.preparation.transform(frame)
-        if not self._lacks_groups(frame):
-            groups = self.preparation.groups(frame)
+        X, groups = self.preparation.transform(frame), self._groups(frame)
+        if groups is not None:
             found = self.preparation.for_method(frame, groups, by_column=self.by_column)
             return self.estimator.predict(X, sensitive_features=found)
         try:
@@ -74,8 +72,9 @@ class TableModel:
                 "--method kmeans or fmc, which need no groups"
             ) from None
 
-    def _lacks_groups(self, frame: pd.DataFrame) -> bool:
-        return not any(name in frame.columns for name in self.preparation.sensitive)
+    def _groups(self, frame: pd.DataFrame) -> pd.DataFrame | None:
+        there = any(name in frame.columns for name in self.preparation.sensitive)
+        return self.preparation.groups(frame) if there else None
 
     def save(self, path: str | Path) -> None:
         """Write the model as text, which holds no code; `load_model` reads it."""

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 import pandas as pd
 
 from fairclust.messages import percent, quoted, shortened
-from fairclust.tables.cells import SIZES, is_named, is_unknown, unit
-from fairclust.tables.columns import ID_NAME, MAX_CATEGORIES, Column
+from fairclust.tables.cells import SIZES, is_named, is_unknown, pattern, unit
+from fairclust.tables.columns import MAX_CATEGORIES, Column
 
 # Whole numbers with at most this many different values may be codes of categories.
 _FEW_VALUES = 12
@@ -89,7 +89,7 @@ def _may_be_codes(column: Column, cells: Mapping[str, pd.Series]) -> bool:
     if column.role != "number" or column.note:
         return False
     found = cells[column.name].dropna().unique()
-    is_code = ID_NAME.search(column.name) or is_named(column.name, "codes")
+    is_code = pattern("id_name").search(column.name) or is_named(column.name, "codes")
     return 2 < len(found) <= (MAX_CATEGORIES if is_code else _FEW_VALUES) and not (found % 1).any()
 
 
@@ -147,16 +147,14 @@ def left_out_rows(reasons: Mapping[str, int], missing: str) -> list[str]:
 
 def _alike(groups: pd.Series) -> list[str]:
     """Values that differ only by case or blanks are probably one."""
-    counts = groups.value_counts()
-    ways: dict[str, list[str]] = {}
-    for name, count in sorted(counts.items()):
-        alike = ways.setdefault("".join(str(name).split()).casefold(), [])
-        alike.append(f"{shortened(repr(name))} ({count:,} rows)")
+    counts = groups.value_counts().sort_index()
+    keys = ["".join(str(name).split()).casefold() for name in counts.index]
+    alike = [of for _, of in counts.groupby(keys, sort=False) if len(of) > 1]
+    shown = [" and ".join(f"{shortened(repr(name))} ({n:,} rows)" for name, n in of.items()) for of in alike]
     return [
-        f"{' and '.join(of)} differ only by case or blanks, and count as {len(of)} values; write one of them in the "
-        "table if they are one"
-        for of in ways.values()
-        if len(of) > 1
+        f"{names} differ only by case or blanks, and count as {len(of)} values; write one of them in the table if they "
+        "are one"
+        for names, of in zip(shown, alike, strict=True)
     ]
 
 

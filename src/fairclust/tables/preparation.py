@@ -82,19 +82,7 @@ def encoded_names(columns: Iterable[Column]) -> list[str]:
 @storable
 @dataclass
 class Preparation:
-    """What was decided about a table. All rows, those of the fit and new ones, are prepared by it.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from fairclust.tables import decide
-    >>> people = pd.DataFrame({"sex": list("fmfm"), "age": [20, 30, 50, 40], "town": list("aabb")})
-    >>> preparation = decide(people, ["sex"]).preparation
-    >>> preparation.features
-    ['age', 'town']
-    >>> preparation.transform(people).shape
-    (4, 3)
-    """
+    """What was decided about a table. All rows, those of the fit and new ones, are prepared by it."""
 
     columns: list[Column]  # the features, numbers first, from `decide`
     sensitive: list[str]
@@ -214,45 +202,26 @@ class Preparation:
         """Sentences on cells of new rows that count as missing, or as none of the known values."""
         sentences, lacking = [], []
         for column in self.columns:
-            cells = frame[column.name]
-            missing = read(cells, column).isna()
+            name, cells = column.name, frame[column.name]
+            values = read(cells, column)
+            missing = values.isna()
             if odd := odd_cells(cells[missing & cells.notna()].astype(str)):
-                sentences.append(f"{column.name}: {odd}")
+                sentences.append(f"{name}: {odd}")
             if missing.any():
-                lacking.append(f"{column.name} {missing.sum():,} of {len(frame):,}")
-        sentences += [
-            f"{name}: {count(len(values), 'value')} did not occur in the fit, such as {shortened(repr(values[0]))}; "
-            "these rows count as having none of the known values"
-            for name, values in self.unseen(frame).items()
-        ]
+                lacking.append(f"{name} {missing.sum():,} of {len(frame):,}")
+            known = {value for _, ones, *_ in column.reading["parts"] for value in ones or ()}
+            if new := [] if column.is_number else sorted({*values[~missing]} - known):
+                sentences.append(
+                    f"{name}: {count(len(new), 'value')} did not occur in the fit, such as {shortened(repr(new[0]))}; "
+                    "these rows count as having none of the known values"
+                )
         if lacking:
             sentences.append(f"missing cells, {notes.TREATED[self.missing]}: {', '.join(lacking)}")
         return sentences
 
-    def unseen(self, frame: pd.DataFrame) -> dict[str, list[str]]:
-        """For each column of categories, its values that did not occur in the fit, if there are any.
-
-        A row with such a value counts as having none of the known values of the column.
-        """
-        found = {}
-        for column in (column for column in self.columns if not column.is_number):
-            known = {value for _, ones, *_ in column.reading["parts"] for value in ones}
-            if new := {*read(frame[column.name], column).dropna().unique()} - known:
-                found[column.name] = sorted(new)
-        return found
-
 
 class Decision(NamedTuple):
-    """The preparation of a table, and what a reader should know about it.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from fairclust.tables import decide
-    >>> people = pd.DataFrame({"sex": list("fmfm"), "age": [20, None, 50, 40], "town": list("abab")})
-    >>> [(column.name, column.role) for column in decide(people, ["sex"]).columns]
-    [('age', 'number'), ('town', 'category')]
-    """
+    """The preparation of a table, and what a reader should know about it."""
 
     preparation: Preparation
     columns: list[Column]  # those that are not sensitive, excluded or named as identifiers

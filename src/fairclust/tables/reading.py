@@ -20,7 +20,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from itertools import chain, islice
+from itertools import chain, compress, islice
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -29,13 +29,7 @@ import pandas as pd
 
 from fairclust.group_encoding import describe_merged, one_spelling, value_text
 from fairclust.messages import UserError, count, nearest, shortened
-from fairclust.tables.cells import WORDS, by_any_sign, is_unknown, measured
-
-MISSING_TEXTS = ("", "?", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "NULL", "null", "None")
-"""Cells of a table that hold one of these texts are missing."""
-
-CODE = re.compile(r"0\d+|\d{16,}")
-"""Digits that are codes. As numbers, '007' would become '7', and long ones would be rounded."""
+from fairclust.tables.cells import WORDS, by_any_sign, is_unknown, measured, pattern
 
 _OPENERS: dict[str, Callable[..., IO[Any]]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 _WORKBOOKS = (".xlsx", ".xls", ".xlsm", ".xlsb", ".ods")
@@ -52,10 +46,6 @@ _ROWS_AHEAD, _ROWS_OF_DECIMALS = 2000, 500
 # Older pandas rounds the last digit of some numbers unless it is told otherwise.
 _IS_EXACT = tuple(map(int, pd.__version__.split(".")[:2])) >= (3, 1)
 _EXACT: dict[str, Any] = {} if _IS_EXACT else {"float_precision": "round_trip"}
-_MARKUP = re.compile(r"\s*<(?:[!?]|(?:html|head|body|meta|style|table|div|workbook)\b)", re.IGNORECASE)
-# Three digits behind a point can be thousands, others are decimals.
-_DECIMALS = re.compile(r"[+-]?\d+\.(?:\d{1,2}|\d{4,})")
-_ATTRIBUTE = re.compile(r"""\s*@attribute\s+('[^']*'|"[^"]*"|\S+)\s""", re.IGNORECASE)
 
 
 class TableError(UserError):
@@ -152,8 +142,7 @@ def _total(frame: pd.DataFrame) -> str:
     for name, cell in frame.iloc[-1].items():
         # The word of 'Total (n = 60)' is 'total'.
         word = re.sub(r"[ :]*(\(.*\))?$", "", cell.strip().lower()) if isinstance(cell, str) else ""
-        is_word = word in WORDS["totals"]
-        if is_word and len(frame) > 1 and not (frame[name].iloc[:-1] == cell).any():
+        if word in WORDS["totals"] and len(frame) > 1 and not (frame[name].iloc[:-1] == cell).any():
             where = f"{cell!r} in {shortened(str(name))}"
             return f"the last row is left out, because {where} says that it has totals"
     return ""
@@ -175,7 +164,7 @@ def clean(frame: pd.DataFrame, *, ids: Collection[str] = ()) -> list[str]:
             except ValueError as error:
                 raise TableError(f"column {name!r} has {error}. Fix: correct it") from None
         # A label of a code, or another category that a file states, is a value even if it is 'None'.
-        missing = () if isinstance(cells.dtype, pd.CategoricalDtype) else MISSING_TEXTS
+        missing = () if isinstance(cells.dtype, pd.CategoricalDtype) else WORDS["missing"]
         words = np.array([*(np.nan if value in missing else value for value in plain), np.nan], object)
         there = pd.notna(words[:-1])
         notes += [f"{name}: {text}" for text in describe_merged(found[there], words[:-1][there])]
@@ -297,7 +286,7 @@ def _open_text(path: Path, form: Format, opener: Callable[[], IO[Any]]) -> Opene
         else:
             head = [*islice(_text(file, form), _MOST_COMMENTS + _HEAD_ROWS)]
             above = _comments_above(head, form)
-    if _MARKUP.match("".join(head[above:])):
+    if pattern("markup").match("".join(head[above:])):
         raise TableError(
             f"{path} is HTML or XML. Fix: open it in a spreadsheet, and save it as .xlsx or .csv"
         )
@@ -349,7 +338,8 @@ def _open_text(path: Path, form: Format, opener: Callable[[], IO[Any]]) -> Opene
     codes = {
         i
         for i, cells in enumerate(zip(*ahead, strict=True))
-        if any(map(CODE.fullmatch, cells)) or (form.decimal is None and _have_thousands(cells, decimal))
+        if any(map(pattern("code").fullmatch, cells))
+        or (form.decimal is None and _have_thousands(cells, decimal))
     }
 
     def read(columns: Collection[int] | None = None, texts: Collection[int] = ()) -> pd.DataFrame:
@@ -370,7 +360,7 @@ def _open_text(path: Path, form: Format, opener: Callable[[], IO[Any]]) -> Opene
                 usecols=None if columns is None else sorted(columns),
                 dtype=dict.fromkeys({*texts, *(codes if columns is None else ())}, str),
                 decimal=decimal,
-                na_values={i: MISSING_TEXTS for i in range(width) if i not in texts},
+                na_values={i: WORDS["missing"] for i in range(width) if i not in texts},
                 keep_default_na=False,
                 low_memory=columns is not None,  # only some columns, which saves memory
                 **_EXACT,
@@ -547,7 +537,7 @@ def _arff_head(lines: Iterable[str], path: Path) -> tuple[int, list[str]]:
     """The number of lines above the rows of an ARFF file, which are text between commas, and the names in them."""
     names: list[str] = []
     for number, line in enumerate(lines, start=1):
-        if found := _ATTRIBUTE.match(line):
+        if found := pattern("attribute").match(line):
             names.append(found[1].strip("'\""))
         elif names and line.strip().lower().startswith("@data"):
             return number, names
@@ -564,46 +554,45 @@ def _sheet_as_csv(path: Path, form: Format) -> tuple[bytes, list[str], bool]:
     from python_calamine import CalamineWorkbook, SheetVisibleEnum
 
     book = CalamineWorkbook.from_path(str(path))
-    sheets: dict[str, list[list[str]]] = {}
     hidden = {of.name for of in book.sheets_metadata if of.visible != SheetVisibleEnum.Visible}
-    filled, with_decimals = set[str](), set[str]()
+    cells, sheets = dict[str, list[list[Any]]](), dict[str, list[list[str]]]()
     for name in sorted(book.sheet_names, key=hidden.__contains__):
-        sheet = book.get_sheet_by_name(name)
-        cells = sheet.to_python(skip_empty_area=False)
-        rows = [[" ".join(value_text(cell).splitlines()) for cell in row] for row in cells]
-        if any(isinstance(cell, float) and cell % 1 for row in cells for cell in row) or any(
-            _DECIMALS.fullmatch(cell) for row in rows for cell in row
-        ):
-            with_decimals.add(name)
-        place = _header_place(rows[:_HEAD_ROWS]) if rows else 0
-        for (top, left), (bottom, right) in sheet.merged_cell_ranges or ():
-            # A cell that spans rows of data states the value of all of them.
-            if left == right < len(rows[0]) and place < top < bottom < len(rows):
-                filled.add(name)
-                for row in rows[top : bottom + 1]:
-                    row[left] = rows[top][left]
-        full = [i for i, column in enumerate(zip(*rows, strict=True)) if any(column)]
-        if full:
-            sheets[name] = [[row[i] for i in full] for row in rows]
+        cells[name] = book.get_sheet_by_name(name).to_python(skip_empty_area=False)
+        rows = [[" ".join(value_text(cell).splitlines()) for cell in row] for row in cells[name]]
+        if any(map(any, rows)):
+            sheets[name] = rows
     if not sheets:
         raise TableError(f"{path} is empty")
     if form.sheet is not None and form.sheet not in sheets:
         raise TableError(
             f"--sheet: {path} has no sheet {form.sheet!r}; {nearest(form.sheet, book.sheet_names)}"
         )
-    headers = {name: rows[_header_place(rows[:_HEAD_ROWS])] for name, rows in sheets.items()}
-    expected = (name for name, row in headers.items() if not {*row}.isdisjoint(form.names))
-    largest = max(sheets, key=lambda name: (name not in hidden, len(sheets[name]) * len(sheets[name][0])))
+    places = {name: _header_place(rows[:_HEAD_ROWS]) for name, rows in sheets.items()}
+    columns = {
+        name: [*map(any, zip(*rows, strict=True))] for name, rows in sheets.items()
+    }  # whether they are filled
+    expected = (name for name, place in places.items() if not {*sheets[name][place]}.isdisjoint(form.names))
+    largest = max(sheets, key=lambda name: (name not in hidden, len(sheets[name]) * sum(columns[name])))
     name = form.sheet if form.sheet is not None else next(expected, largest)
-    notes = []
+    notes, rows = [], sheets[name]
     if len(sheets) > 1 and form.sheet is None:
         others = shortened(", ".join(repr(of) for of in sheets if of != name), 200)
         notes.append(f"the sheet {name!r} is read, and not {others}; --sheet names another")
-    if name in filled:
+    is_filled = False
+    for (top, left), (bottom, right) in book.get_sheet_by_name(name).merged_cell_ranges or ():
+        # A cell that spans rows of data states the value of all of them.
+        if left == right < len(rows[0]) and places[name] < top < bottom < len(rows):
+            is_filled = True
+            for row in rows[top : bottom + 1]:
+                row[left] = rows[top][left]
+    if is_filled:
         notes.append(f"cells of the sheet {name!r} that span several rows count for each of these rows")
+    has_decimals = any(isinstance(cell, float) and cell % 1 for row in cells[name] for cell in row)
     text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(row if any(row) else [] for row in sheets[name])
-    return text.getvalue().encode(), notes, name in with_decimals
+    csv.writer(text, lineterminator="\n").writerows(
+        [*compress(row, columns[name])] if any(row) else [] for row in rows
+    )
+    return text.getvalue().encode(), notes, has_decimals
 
 
 _Read = tuple[pd.DataFrame, list[str]]
