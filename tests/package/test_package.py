@@ -91,7 +91,7 @@ def test_a_display(grouped_blobs):
     assert display.points.method.tolist() == ["KMeans", "RandomLabels"]
     assert display.points.sse.is_monotonic_increasing
     display.plot(y="delta")
-    assert set(display.lines_) == {"KMeans", "RandomLabels"}
+    assert [line.get_label() for line in display.ax_.lines] == ["KMeans", "RandomLabels"]
     assert display.ax_.get_ylabel() == "Delta (lower is better)"
 
 

@@ -118,7 +118,7 @@ def test_a_row_is_judged_by_all_its_values(tmp_path):
     assert why(far) == f"{OFF} (cheaper, less fair): the cause is unknown"
     # A value that agrees has its own verdict in a row that differs.
     half = row([50.0] * 3, [0.3] * 3)
-    assert [value_verdict(half, value) for value in half.values] == [DIFFERS, AGREES]
+    assert [value_verdict(half, value, "") for value in half.values] == [DIFFERS, AGREES]
 
 
 def test_a_value_that_was_not_scored_keeps_a_row_from_being_reproduced(tmp_path):
@@ -229,7 +229,7 @@ def test_rows_that_cannot_be_compared(tmp_path):
     own, rival = judged(spec, values, starts("own", [1.0]), starts("rival", [100.0]))
     assert said(own) == (NOT_COMPARABLE, "printed as N/A")
     assert (rival.verdict, reason_of(rival)) == (NOT_COMPARABLE, "which data?")
-    assert rival.values[0].agrees == "" and value_verdict(rival, rival.values[0]) == NOT_COMPARABLE
+    assert rival.values[0].agrees == "" and value_verdict(rival, rival.values[0], "") == NOT_COMPARABLE
 
 
 def test_why_a_row_was_not_run(tmp_path):
@@ -285,7 +285,7 @@ def test_the_published_program_tells_who_differs(tmp_path):
     row = only(judged(spec, values, cells, programs=programs(("own", "sse", "", 141.0))))
     assert row.verdict == AS_PROGRAM
     assert why(row) == BY_PROGRAM.format(kind="program")
-    assert value_verdict(row, row.values[0]) == AS_PROGRAM
+    assert value_verdict(row, row.values[0], "") == AS_PROGRAM
     line = evidence_of("paper", spec, [row]).iloc[0]
     assert (line.program, line.program_mean, line.program_low, line.program_runs) == ("theirs", 141, 140, 5)
     # Neither the paper nor we have it.

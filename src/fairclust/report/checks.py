@@ -28,7 +28,6 @@ from fairclust.report.selection import (
     at_level,
     cells_of,
     choose,
-    choose_best,
     choose_printed,
     reported_level,
     settings_table,
@@ -150,7 +149,7 @@ def compare(case: Case) -> Finding:
             if "equal" in case.claim.options:
                 findings.append(pair.at_equal(metric))
             else:
-                findings.append(pair.compared([choose_best(cells, metric) for cells in pair.cells], metric))
+                findings.append(pair.compared([choose(cells, metric) for cells in pair.cells], metric))
     return together(findings)
 
 
@@ -210,7 +209,7 @@ def reaches(case: Case) -> Finding:
     means, starts, words = [], [], []
     for method in case.claim.methods:
         cells, name = case.whole_cells(method), case.name(method)
-        choice = choose_best(cells, metric)
+        choice = choose(cells, metric)
         best = choice.spread(metric)
         if not best.n:
             raise CannotTest(f"{name} has no value of {metric_label(metric)}")
@@ -536,7 +535,7 @@ def _points(case: Case, methods: Iterable[str], x: str, metric: str) -> list[tup
         cells = case.whole_cells(method)
         if x == "sizes":
             size = case.claim.options["sizes"][case.claim.methods.index(method)]
-            points.append((float(size), choose_best(cells, metric).spread(metric).mean))
+            points.append((float(size), choose(cells, metric).spread(metric).mean))
         elif x == "n_clusters":
             values = _by_k(case, cells, metric)
             if "minus_lam" in case.claim.options:
@@ -552,7 +551,7 @@ def _by_k(case: Case, cells: pd.DataFrame, metric: str) -> pd.Series:
     """The best mean of a metric at every K that the claim names."""
     if case.claim.n_clusters:
         cells = cells[cells.n_clusters.isin(case.claim.n_clusters)]
-    means = {k: choose_best(one, metric).spread(metric).mean for k, one in cells.groupby("n_clusters")}
+    means = {k: choose(one, metric).spread(metric).mean for k, one in cells.groupby("n_clusters")}
     return pd.Series(means, dtype=float)
 
 

@@ -144,11 +144,9 @@ class Printed:
         """The table in Markdown, aligned for a terminal."""
         lines = [f"# {escape_markdown(self.title)}", ""]
         for _, rows in self._blocks(WIDTH, "**{}**".format):
-            # Numbers and bold marks need no escapes.
+            # Numbers need no escapes.
             cells = [
-                [escape_markdown(cell) if kind == "head" else cell for cell in row]
-                if kind in ("head", "part")
-                else [escape_markdown(row[0]), *row[1:]]
+                list(map(escape_markdown, row)) if kind == "head" else [escape_markdown(row[0]), *row[1:]]
                 for kind, row in rows
             ]
             # A heading over several rows is as wide as it is.
@@ -158,7 +156,7 @@ class Printed:
             bar = " | " if _width(rows) <= WIDTH else "|"
             for i, row in enumerate(cells):
                 if rows[i][0] == "part":
-                    lines.append(f"| {row[0]} |{' |' * (len(row) - 1)}")
+                    lines.append(f"| **{row[0]}** |{' |' * (len(row) - 1)}")
                     continue
                 others = (cell.rjust(w) for cell, w in zip(row[1:], widths[1:], strict=True))
                 lines.append(f"{bar}{bar.join([row[0].ljust(widths[0]), *others])}{bar}".strip())
@@ -187,8 +185,7 @@ class Printed:
             for kind, row in rows[self.n_levels :]:
                 if kind == "part":
                     rule = [r"\midrule"] if body[-1] != r"\midrule" else []
-                    text = escape_latex(row[0].strip("*"))
-                    body += [*rule, rf"\multicolumn{{{len(row)}}}{{l}}{{\emph{{{text}}}}} \\"]
+                    body += [*rule, rf"\multicolumn{{{len(row)}}}{{l}}{{\emph{{{escape_latex(row[0])}}}}} \\"]
                 else:
                     first = rf"\quad {escape_latex(row[0])}" if kind == "beneath" else escape_latex(row[0])
                     body.append(
@@ -229,7 +226,7 @@ class Printed:
             rows = [(head, [entries[i] for i in columns]) for head, entries in part.rows]
             rows = [row for row in rows if any(entry.ours for entry in row[1])]
             if part.heading and rows:
-                lines.append(("part", [f"**{part.heading}**", *[""] * len(columns)]))
+                lines.append(("part", [part.heading, *[""] * len(columns)]))
             for head, entries in rows:
                 ours = [entry.signed(bold) for entry in entries]
                 reported = [entry.text(entry.reported, bold) for entry in entries]

@@ -97,10 +97,6 @@ class Row:
     direction: str = ""  # how the row differs
     note: str = ""
 
-    def say(self, text: str) -> None:
-        """Add to the note."""
-        self.note = joined(self.note, text)
-
     @property
     def reported(self) -> list[Value]:
         """The values that the paper prints."""
@@ -232,8 +228,10 @@ class Part(NamedTuple):
         unit = reference.choice.spread("seconds").mean if reference else math.nan
         for row in rows:
             shown = {value.metric for value in row.values}
-            row.say(row.choice.note)
-            row.say(_not_unique(row.choice))
+            warnings = row.choice.cells.get("warnings", pd.Series(dtype=str)).fillna("").astype(str)
+            warned = int(warnings.str.contains(NOT_UNIQUE, regex=False).sum())
+            told = f"warning at {warned} of {len(warnings)} starts: {NOT_UNIQUE}" if warned else ""
+            row.note = joined(row.choice.note, told)
             if row.method == OF_DATA_ITSELF:
                 for value in row.values:
                     column = OF_DATA.get(value.metric, value.metric)
@@ -249,10 +247,3 @@ class Part(NamedTuple):
                     # In units of the mean of the paper's own method.
                     known = "seconds" in row.choice.cells and unit > 0
                     value.ours = spread(row.choice.cells.seconds / unit) if known else NO_VALUE
-
-
-def _not_unique(choice: Choice) -> str:
-    """The warning of estimators that the eigenvectors are not unique, if some starts gave it."""
-    warnings = choice.cells.get("warnings", pd.Series(dtype=str)).fillna("").astype(str)
-    warned = int(warnings.str.contains(NOT_UNIQUE, regex=False).sum())
-    return f"warning at {warned} of {len(choice.cells)} starts: {NOT_UNIQUE}" if warned else ""
