@@ -332,19 +332,6 @@ def test_a_row_says_if_its_embedding_is_not_unique(tmp_path):
     assert not only(judged(table(**PRINTED), values, starts("own", [100.0] * 3))).note
 
 
-def test_published_labels_explain_only_what_is_better(tmp_path):
-    values = reported(tmp_path, "own,fairness_error,0.10", "own,sse,100.0")
-    labels = programs(("own", "sse", "", 100.0), ("own", "fairness_error", "", 0.1), kind="labels")
-    labels[["low", "high"]] = labels[["mean", "mean"]].to_numpy()
-
-    def row(sse):
-        return matched(values, starts("own", [sse, sse], fairness_error=0.1), programs=labels)
-
-    better, worse = row(90.0), row(110.0)
-    assert (said(better), better.values[1].cause) == ((AGREES, CHEAPER), "labels")
-    assert (said(worse), worse.values[1].cause) == ((DIFFERS, DEARER), "unknown")
-
-
 def test_a_row_at_matched_fairness_may_be_as_the_program(tmp_path):
     values = reported(tmp_path, "own,fairness_error,0.10", "own,sse,100.0")
     cells = list(starts("own", [140.0, 140.0], fairness_error=0.1))

@@ -1,8 +1,7 @@
 """Checks of claims: each check looks at one data set and one K and gives a verdict with its numbers.
 
-Every check takes the options `lam` (only this lambda), `settings` (method to parameters) and `not_comparable` (why the
-numbers, although shown, say nothing about the claim). Among the remaining settings, the one with the best mean of the
-metric represents its method. Starts that leave clusters empty do not count, see `Case.whole_cells`.
+config/README.md describes the options. Among the settings that these leave, the one with the best mean of the metric
+represents its method.
 """
 
 from __future__ import annotations
@@ -138,7 +137,6 @@ def compare(case: Case) -> Finding:
     """Each metric of the first method is at most `factor` times (at least, if higher is better) that of every other.
 
     With `equal`, the methods are compared where they are equal in that metric, on fronts interpolated between settings.
-    config/README.md has the options.
     """
     first, *rivals = case.claim.methods
     there = case._replace(dataset=str(case.claim.options.get("other_dataset", case.dataset)))
@@ -251,7 +249,7 @@ def trend(case: Case) -> Finding:
 
     It holds in part above 0, or if a value of K that the claim names has no fit that uses all clusters. x is the number
     of clusters, lambda or another metric over the settings of a method, or `sizes`, for which the methods are points.
-    With `power` p, the fitted power of x must be p within 0.25. config/README.md describes the options.
+    With `power` p, the fitted power of x must be p within 0.25.
     """
     from scipy.stats import kendalltau  # imported here, because it takes half a second
 
@@ -475,31 +473,31 @@ class _Pair(NamedTuple):
         """Whether higher values of the metric are better in this claim."""
         return str(self.case.claim.options.get("direction", COLUMNS[metric].direction)) == "higher"
 
+    def _margin(self, metric: str) -> float:
+        """By how much the first value must exceed the second; NaN if a factor is asked for."""
+        return self.case.number("margin", math.nan) * (1 if self._is_high(metric) else -1)
+
     def _asked(self, metric: str) -> str:
-        side = "at least" if self._is_high(metric) else "at most"
-        if "margin" in self.case.claim.options:
-            margin = self.case.number("margin", 0.0)
-            return f"{side} {margin if self._is_high(metric) else -margin:g} asked"
-        return f"{side} {self.case.number('factor', 1.0):g} asked"
+        side, margin = "at least" if self._is_high(metric) else "at most", self._margin(metric)
+        return f"{side} {self.case.number('factor', 1.0) if math.isnan(margin) else margin:g} asked"
 
     def compared(self, choices: list[Choice], metric: str) -> Finding:
         """Whether the first value is at most `factor` times the second (at least, if high is good).
 
         The claim holds in part if only the best starts satisfy this, and not the means.
         """
-        factor, higher = self.case.number("factor", 1.0), self._is_high(metric)
+        factor, higher, margin = self.case.number("factor", 1.0), self._is_high(metric), self._margin(metric)
         first, second = (choice.spread(metric) for choice in choices)
         if math.isnan(first.mean) or math.isnan(second.mean):
             raise CannotTest(f"no value of {metric_label(metric)}")
         best = [one.high if higher else one.low for one in (first, second)]
 
         def ok(mine: float, other: float) -> bool:
-            if "margin" in self.case.claim.options:
-                margin = self.case.number("margin", 0.0)
-                return mine >= other + margin if higher else mine <= other - margin
+            if not math.isfinite(other):
+                return mine >= other if higher else mine <= other
             # For a negative value, such as a log-likelihood, the factor is applied to its absolute value.
-            bound = other + (factor - 1) * abs(other) if math.isfinite(other) else other
-            slack = (HAIR - 1) * abs(bound) if math.isfinite(bound) else 0.0
+            bound = other + ((factor - 1) * abs(other) if math.isnan(margin) else margin)
+            slack = (HAIR - 1) * abs(bound)
             return mine >= bound - slack if higher else mine <= bound + slack
 
         verdict = HOLDS if ok(first.mean, second.mean) else IN_PART if ok(*best) else FAILS
@@ -508,7 +506,7 @@ class _Pair(NamedTuple):
             for method, one, end in zip(self.methods, (first, second), best, strict=True)
         ]
         ratio = f"ratio {first.mean / second.mean:.3f}" if second.mean else "ratio undefined"
-        if "margin" in self.case.claim.options:
+        if not math.isnan(margin):
             ratio = f"difference {number(first.mean - second.mean, 3)}"
         values = f"{metric_label(metric)} of {words[0]}, of {words[1]}"
         return verdict, f"{values}: {ratio}, {self._asked(metric)}"

@@ -59,10 +59,7 @@ def _by_place(results: pd.DataFrame, names: Names) -> list[str]:
 
 
 def make_claims(material: Material, claims: Mapping[str, ClaimSpec], stem: Path) -> None:
-    """Check all claims of a paper and write them as CSV and Markdown beside `stem`.
-
-    The CSV has a line for each claim (with an empty data set) and one for each of its data sets.
-    """
+    """Check all claims of a paper and write the lines of `check_claim` as CSV and Markdown beside `stem`."""
     parts, verdicts, lines = [], [], []
     for name, claim in claims.items():
         results = check_claim(claim, material)

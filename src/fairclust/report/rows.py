@@ -1,9 +1,4 @@
-"""The rows of a paper's table, with the setting that represents each row, and its values.
-
-A row is a method on a data set with a K (and a printed lambda). There are two kinds of comparison. *As printed*: the
-paper publishes the setting, and every value must agree over the starts. *Matched fairness*: the paper does not publish
-the setting, so the front of the method is read at the paper's level of fairness, and the cost there decides.
-"""
+"""The rows of a paper's table, with the setting that represents each row, and its values; see `TableSpec`."""
 
 from __future__ import annotations
 
@@ -245,5 +240,4 @@ class Part(NamedTuple):
                     value.ours = Spread(seconds.sd, n=0 if math.isnan(seconds.sd) else seconds.n)
                 elif value.metric == "relative_seconds":
                     # In units of the mean of the paper's own method.
-                    known = "seconds" in row.choice.cells and unit > 0
-                    value.ours = spread(row.choice.cells.seconds / unit) if known else NO_VALUE
+                    value.ours = spread(row.choice.cells.seconds / unit) if unit > 0 else NO_VALUE

@@ -384,19 +384,12 @@ def _cause(row: Row, value: Value, spec: TableSpec) -> tuple[str, str, str]:
         is_unknown = reason.reason.startswith("Unknown")
         return "unknown" if is_unknown else reason.shown_by or "command", reason.reason, reason.evidence or ""
     theirs = next((runs for runs in row.all_runs if _has_printed_values(row, runs)), None)
-    if row.program is not None:
-        kind = row.program.kind
-        if row.as_program:
-            words = f"ours agrees with a run of the published {kind}"
-            if theirs:
-                has = "another run has" if theirs.kind == "program" else "the published labels have"
-                words += f", and {has} the printed values"
-            return kind, words, ""
-        # That the printed value is real explains only that ours is better.
-        is_better = row.finding == CHEAPER or set(row.direction.split(", ")) <= {"cheaper", "fairer"}
-        if is_better and theirs:
-            has = "have" if kind == "labels" else "has"
-            return kind, f"the published {kind} {has} the printed values, and ours are better", ""
+    if row.program is not None and row.as_program:
+        words = f"ours agrees with a run of the published {row.program.kind}"
+        if theirs:
+            has = "another run has" if theirs.kind == "program" else "the published labels have"
+            words += f", and {has} the printed values"
+        return row.program.kind, words, ""
     if reason is not None:
         return "unknown" if reason.reason.startswith("Unknown") else "conjecture", reason.reason, ""
     both = [value for value in row.values if value.ours.n and value.program.n and value.metric not in TIMES]
