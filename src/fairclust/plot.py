@@ -140,7 +140,8 @@ def in_figure(text: str) -> str:
 def _axis_label(name: str) -> str:
     """Axis label for a column of `FrontDisplay.points`: its name, and whether higher or lower is better."""
     if name in METRICS:
-        return f"{METRICS[name].label} ({METRICS[name].direction} is better)"
+        direction = METRICS[name].direction
+        return METRICS[name].label + (f" ({direction} is better)" if direction != "none" else "")
     return "Number of clusters" if name == "n_clusters" else in_figure(name)
 
 

@@ -93,6 +93,8 @@ def test_a_display(grouped_blobs):
     display.plot(y="delta")
     assert [line.get_label() for line in display.ax_.lines] == ["KMeans", "RandomLabels"]
     assert display.ax_.get_ylabel() == "Delta (lower is better)"
+    other = fairclust.FrontDisplay(display.points.assign(smallest_cluster=9)).plot(y="smallest_cluster")
+    assert other.ax_.get_ylabel() == "Smallest cluster"
 
 
 def test_polars_frames(grouped_blobs):

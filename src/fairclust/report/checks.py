@@ -93,11 +93,9 @@ class Case(NamedTuple):
 
     def histories(self, columns: list[str]) -> list[pd.DataFrame]:
         """The histories of the methods' fits that have the columns at two or more steps, in the order of the steps."""
-        for column in columns:
-            if column not in self.material.steps:
-                raise CannotTest(f"this run has no history of {column!r}")
         keys = [key for method in self.claim.methods for key in self.cells(method).key]
-        fits = dict(list(self.material.steps.dropna(subset=columns).groupby("key", sort=False)))
+        steps = self.material.steps.reindex(columns=["key", "step", *columns]).dropna(subset=columns)
+        fits = dict(list(steps.groupby("key", sort=False)))
         histories = [fits[key].sort_values("step") for key in keys if key in fits and len(fits[key]) > 1]
         if not histories:
             raise CannotTest(f"no fit has a history of {', '.join(columns)} with two or more steps")
@@ -223,10 +221,7 @@ def reaches(case: Case) -> Finding:
 
 
 def spread_over_seeds(case: Case) -> Finding:
-    """The standard deviation of the first method over the starts is at most that of the second.
-
-    It is pooled over all lambdas that both methods ran.
-    """
+    """The standard deviation of the first method over the starts is at most that of the second."""
     metric, methods = case.metrics[0], case.claim.methods[:2]
     by_lam = []
     for method in methods:
@@ -245,11 +240,9 @@ def spread_over_seeds(case: Case) -> Finding:
 
 
 def trend(case: Case) -> Finding:
-    """The metric of every method rises or falls with x: the claim holds from a Kendall's tau of 0.8 on.
+    """The metric of every method rises or falls with x, by Kendall's tau or the fitted power.
 
-    It holds in part above 0, or if a value of K that the claim names has no fit that uses all clusters. x is the number
-    of clusters, lambda or another metric over the settings of a method, or `sizes`, for which the methods are points.
-    With `power` p, the fitted power of x must be p within 0.25.
+    The claim holds in part, too, if a value of K that it names has no fit that uses all clusters.
     """
     from scipy.stats import kendalltau  # imported here, because it takes half a second
 
@@ -290,10 +283,7 @@ def trend(case: Case) -> Finding:
 
 
 def levels_off(case: Case) -> Finding:
-    """Each metric of every method, by its mean, reaches a plateau as lambda grows.
-
-    Over the last quarter of the lambdas it changes by at most a tenth of its whole range.
-    """
+    """Each metric of every method, by its mean, reaches a plateau as lambda grows."""
     findings = []
     for method in case.claim.methods:
         for metric in case.metrics:

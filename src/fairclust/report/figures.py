@@ -230,10 +230,7 @@ def draw_lines(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) -> 
 
 
 def draw_steps(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) -> None:
-    """What the estimator records, against its outer steps, with a line for each start.
-
-    All lines have the lambda that the figure names, or else the largest lambda.
-    """
+    """What the estimator records, against its outer steps, with a line for each start."""
     cells, y = panel.cells, panel.y
     # If several settings have this lambda, the one with the lowest mean objective is drawn.
     ok = choose(_at_lam(cells[cells.status == "ok"], material.spec.lam)).cells
@@ -279,9 +276,8 @@ def _start(material: FigureData, panel: Panel) -> tuple[pd.Series, str]:
 def draw_clusters(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) -> None:
     """The points of data sets with two features: the colour is the cluster and the shape is the group.
 
-    There is a panel for each data set and method, with the start that is nearest to the values that the paper reports
-    in the metrics of `y`, which are printed below each panel. The points are drawn unscaled, although the methods see
-    them scaled.
+    There is a panel for each data set and method, with the metrics of `y` below it. The points are drawn unscaled,
+    although the methods see them scaled.
     """
     near = ": of all settings and starts of a method, the one nearest to the reported values"
     sheet.note("colour is the cluster, shape is the group" + (near if material.spec.table else ""))
@@ -402,8 +398,5 @@ PLOTS = {
 
 
 def make_figure(material: Material, spec: FigureSpec, stem: Path, formats: Sequence[str]) -> None:
-    """Draw a figure and write it as `stem` with each of the endings in `formats` (png, pdf, svg).
-
-    The cells of the material are those that the figure needs.
-    """
+    """Draw a figure and write it as `stem` with each of the endings in `formats` (png, pdf, svg)."""
     FigureData(**vars(material), spec=spec).draw(PLOTS[spec.plot]).save(stem, formats)

@@ -1,7 +1,6 @@
 """Tables as their papers print them: their rows, columns, headings and digits, with ours and a sign in each cell.
 
-What a table shows is read from the evidence, the lines of `tables.evidence_of`. Where the table is too wide, groups of
-columns stand below each other.
+What a table shows is read from the evidence, the lines of `tables.evidence_of`.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from markupsafe import Markup, escape
 from fairclust.messages import count
 from fairclust.pipeline.columns import column_of
 from fairclust.pipeline.names import Names
-from fairclust.pipeline.papers import LayoutSpec, PickSpec, TableSpec
+from fairclust.pipeline.papers import PickSpec, TableSpec
 from fairclust.report.render import (
     LATEX,
     MISSING,
@@ -114,14 +113,11 @@ class Printed:
         return len(self.heads[0])
 
     @cached_property
-    def blocks(self) -> list[tuple[list[int], list[list[tuple[str, int]]]]]:
-        """The columns of each part of a wide table that fits on the page, and the spans of their headings by level."""
-        blocks = [columns for columns, _ in self._blocks(PAGE, str)]
-        return [
-            (columns, [self._spans(columns, level) for level in range(self.n_levels)]) for columns in blocks
-        ]
+    def blocks(self) -> list[list[int]]:
+        """The columns of each part of a wide table that fits on the page."""
+        return [columns for columns, _ in self._blocks(PAGE, str)]
 
-    def _spans(self, columns: Sequence[int], level: int) -> list[tuple[str, int]]:
+    def spans(self, columns: Sequence[int], level: int) -> list[tuple[str, int]]:
         """The headings of a level, each with the number of columns that it covers."""
         last = level == self.n_levels - 1
         keys = [(self.heads[i][: level + 1], i if last else 0) for i in columns]
@@ -174,7 +170,7 @@ class Printed:
         for columns, rows in self._blocks(PAGE, "\x02{}\x03".format):
             body = [r"\toprule"]
             for level in range(self.n_levels):
-                spans, column, rules = self._spans(columns, level), 2, []
+                spans, column, rules = self.spans(columns, level), 2, []
                 cells = [escape_latex(self.corner) if not level else ""]
                 for text, n in spans:
                     cells.append(rf"\multicolumn{{{n}}}{{c}}{{{escape_latex(text)}}}")
@@ -201,7 +197,7 @@ class Printed:
         """Blocks of columns that fit the width, with their rows; columns below one heading stay together."""
         whole = list(range(len(self.heads)))
         blocks: list[list[int]] = []
-        for _, n in self._spans(whole, 0):
+        for _, n in self.spans(whole, 0):
             group, whole = whole[:n], whole[n:]
             if blocks and _width(self._rows([*blocks[-1], *group], bold)) <= width:
                 blocks[-1] += group
@@ -219,7 +215,7 @@ class Printed:
         lines = []
         for level in range(self.n_levels):
             texts: list[str] = []
-            for text, n in self._spans(columns, level):
+            for text, n in self.spans(columns, level):
                 texts += [text, *[""] * (n - 1)]
             lines.append(("head", [self.corner if not level else "", *texts]))
         for part in self.parts:
@@ -249,7 +245,10 @@ def printed(spec: TableSpec, lines: pd.DataFrame, title: str, names: Names, note
     """
     layout = spec.layout
     levels = list(map(_picks, layout.columns))
-    rows = [(part, list(_picks(headings).items())) for part, headings in _parts(layout)]
+    rows: list[tuple[str, list[tuple[str, Pick]]]] = []
+    for heading, below in layout.rows.items():
+        part, headings = (heading, below) if isinstance(below, dict) else ("", {heading: below})
+        rows.append((part, list(_picks(headings).items())))
     columns, mine = list(_combined(levels)), lines[lines.role == "ours"]
     others = [level for level in levels if not any("method" in pick for pick in level.values())]
     if len(others) < len(levels):
@@ -341,12 +340,3 @@ def _entry(lines: pd.DataFrame, pick: Pick) -> Entry:
 def _picks(headings: Mapping[str, PickSpec]) -> dict[str, Pick]:
     """What headings state, without defaults."""
     return {head: pick.model_dump(exclude_unset=True) for head, pick in headings.items()}
-
-
-def _parts(layout: LayoutSpec) -> Iterator[tuple[str, dict[str, PickSpec]]]:
-    """The rows of a layout below their common headings."""
-    for is_plain, items in groupby(layout.rows.items(), lambda row: isinstance(row[1], PickSpec)):
-        if is_plain:
-            yield "", {head: pick for head, pick in items if isinstance(pick, PickSpec)}
-        else:
-            yield from ((head, picks) for head, picks in items if isinstance(picks, dict))

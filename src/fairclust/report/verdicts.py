@@ -80,8 +80,7 @@ def table_rows(
 ) -> list[Row]:
     """All rows of a table: the rows of the paper with verdicts, and those of our methods without.
 
-    They are in the paper's order of data sets. The variants of a row follow it. The rows of our methods follow those of
-    each data set.
+    They are in the paper's order of data sets. The variants of a row follow it, and our methods each data set.
     """
     table: list[Row] = []
     places = reported[reported.table == spec.number].groupby(
