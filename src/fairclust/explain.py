@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -92,33 +92,27 @@ def profiles_of(
 ) -> pd.DataFrame:
     """As `profiles`, for columns that are understood, and the prepared rows, of which the medoids are taken."""
     clusters, codes = np.unique(labels, return_inverse=True)
-    sizes = np.bincount(codes)
-    differences: list[dict[str, Any]] = []
+    apart: list[list[dict[str, Any]]] = [[] for _ in clusters]
     for column in columns:
         if column.is_feature:
-            differences += _differences(frame[column.name], column, codes, sizes)
-    table = pd.DataFrame(
-        differences, columns=["place", "column", "value", "in_cluster", "in_all", "difference"]
-    )
+            for place, difference in _differences(frame[column.name], column, codes, len(clusters)):
+                apart[place].append(difference)
+    nothing = {"column": "", "value": "", "in_cluster": np.nan, "in_all": np.nan, "difference": 0.0}
     told = []
-    for place, (cluster, size) in enumerate(zip(clusters, sizes, strict=True)):
-        apart = table[(table["place"] == place) & (table["difference"].abs() >= _APART)]
-        apart = apart.iloc[apart["difference"].abs().argsort(kind="stable")[::-1]].head(n_columns)
+    for place, cluster in enumerate(clusters):
+        listed = sorted(apart[place], key=lambda row: abs(row["difference"]))[::-1][:n_columns]
         members = np.flatnonzero(codes == place)
         distances = ((rows[members] - rows[members].mean(axis=0)) ** 2).sum(axis=1)
-        known = {"cluster": int(cluster), "size": int(size)}
+        known = {"cluster": int(cluster), "size": len(members)}
         medoid = {"example": frame.index[members[distances.argmin()]]}
-        listed = apart.drop(columns="place").to_dict("records") or [
-            {"column": "", "value": "", "in_cluster": np.nan, "in_all": np.nan, "difference": 0.0}
-        ]
-        told += [{**known, **row, **medoid} for row in listed]
+        told += [{**known, **row, **medoid} for row in listed or [nothing]]
     return pd.DataFrame(told)
 
 
 def _differences(
-    cells: pd.Series, column: Column, codes: np.ndarray, sizes: np.ndarray
-) -> list[dict[str, Any]]:
-    """For every cluster, the mean of a column, or the share of the category that differs most."""
+    cells: pd.Series, column: Column, codes: np.ndarray, n_clusters: int
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The clusters that a column sets apart, each with its mean, or the share of the category that differs most."""
     if column.role == "number":
         # Of a column that is measured by its logarithm, the mean is that of its numbers.
         amounts = numbers(cells, {**column.reading, "log": False}).to_numpy()
@@ -130,8 +124,8 @@ def _differences(
         amounts = np.ones(len(places))
     there = places >= 0
     codes, places, amounts = codes[there], places[there], amounts[there]
-    filled = np.bincount(codes, minlength=len(sizes))
-    sums = np.zeros((len(sizes), len(names)))
+    filled = np.bincount(codes, minlength=n_clusters)
+    sums = np.zeros((n_clusters, len(names)))
     np.add.at(sums, (codes, places), amounts)
     means = sums / np.maximum(filled, 1)[:, None]
     if column.role == "number":
@@ -140,15 +134,11 @@ def _differences(
         overall = sums.sum(axis=0) / max(1, len(places))
         spread = np.sqrt(overall * (1 - overall))
     apart = (means - overall) / np.maximum(spread, 1e-150)
-    return [
-        {
-            **{"place": place, "column": column.name, "value": str(names[most])},
-            **{"in_cluster": float(means[place, most]), "in_all": float(overall[most])},
-            "difference": float(apart[place, most]),
-        }
-        for place, most in enumerate(np.abs(apart).argmax(axis=1))
-        if filled[place] and spread[most] > 0
-    ]
+    for place, most in enumerate(np.abs(apart).argmax(axis=1)):
+        if filled[place] and spread[most] > 0 and abs(apart[place, most]) >= _APART:
+            own, whole = float(means[place, most]), float(overall[most])
+            shares = {"column": column.name, "value": str(names[most]), "in_cluster": own, "in_all": whole}
+            yield place, {**shares, "difference": float(apart[place, most])}
 
 
 def profile_lines(profiles: pd.DataFrame) -> list[str]:

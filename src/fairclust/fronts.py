@@ -1,7 +1,4 @@
-"""The model of a front: points of cost and fairness, which of them no other point beats, and axes in SVG.
-
-Matplotlib (`fairclust.plot`, the figures) and the pages draw this model.
-"""
+"""The model of a front: points of cost and fairness, which of them no other point beats, and axes in SVG."""
 
 from __future__ import annotations
 
@@ -70,13 +67,14 @@ def window(front: pd.DataFrame, *, bounded: bool) -> tuple[float, float, float, 
     return low - x_pad, x1 + x_pad, y0 - y_pad, y1 + y_pad
 
 
-def ticks(low: float, high: float) -> list[float]:
-    """About five round numbers between `low` and `high`."""
+def ticks(low: float, high: float) -> list[tuple[float, str]]:
+    """About five round numbers between `low` and `high`, with their texts."""
     raw = (high - low) / 5
     power = 10.0 ** math.floor(math.log10(raw))
     step = next((m * power for m in (1, 2, 2.5, 5) if m * power >= raw * 0.9999), 10 * power)
     first = math.ceil(low / step - 1e-9)
-    return [i * step for i in range(first, math.floor(high / step + 1e-9) + 1)]
+    numbers = [i * step for i in range(first, math.floor(high / step + 1e-9) + 1)]
+    return [(value, tick_text(value)) for value in numbers]
 
 
 def tick_text(value: float) -> str:
@@ -114,13 +112,9 @@ class Axes(NamedTuple):
     ) -> str:
         """A grid at some values of x and y, with their texts. By default, these are round numbers."""
         (left, right), (top, bottom) = self.edges_x, self.edges_y
-        xs, ys = xs or _numbered(self.x), ys or _numbered(self.y)
+        xs, ys = xs or ticks(*self.x), ys or ticks(*self.y)
         grid = [f"M{self.across(x):g} {top}V{bottom}" for x, _ in xs]
         grid += [f"M{left} {self.up(y):g}H{right}" for y, _ in ys]
         words = [f'<text x="{self.across(x):g}" y="{bottom + 15}" class="x">{text}</text>' for x, text in xs]
         words += [f'<text x="{left - 6}" y="{self.up(y) + 4:g}" class="y">{text}</text>' for y, text in ys]
         return f'<path class="axes" d="{"".join(grid)}"/>{"".join(words)}'
-
-
-def _numbered(ends: tuple[float, float]) -> list[tuple[float, str]]:
-    return [(value, tick_text(value)) for value in ticks(*ends)]

@@ -37,8 +37,6 @@ class FrontDisplay:
     Attributes
     ----------
     ax_, figure_ : matplotlib Axes and Figure
-    lines_ : dict of str to matplotlib Line2D
-        The marks of each method.
 
     Examples
     --------
@@ -120,15 +118,13 @@ class FrontDisplay:
 
             ax = plt.subplots()[1]
         self.ax_, self.figure_ = ax, ax.figure
-        self.lines_ = {}
         for method, points in self.points.groupby("method", sort=False):
             points = points.sort_values(x)
             colour, mark = in_matplotlib(look(str(method)))
-            (self.lines_[str(method)],) = self.ax_.plot(
-                points[x], points[y], color=colour, marker=mark, linewidth=0.8, label=in_figure(str(method))
-            )
-        self.ax_.set(xlabel=_axis_label(x), ylabel=_axis_label(y))
-        self.ax_.legend()
+            name = in_figure(str(method))
+            ax.plot(points[x], points[y], color=colour, marker=mark, linewidth=0.8, label=name)
+        ax.set(xlabel=_axis_label(x), ylabel=_axis_label(y))
+        ax.legend()
         return self
 
 
@@ -144,7 +140,8 @@ def in_figure(text: str) -> str:
 def _axis_label(name: str) -> str:
     """Axis label for a column of `FrontDisplay.points`: its name, and whether higher or lower is better."""
     if name in METRICS:
-        return f"{METRICS[name].label} ({METRICS[name].direction} is better)"
+        direction = METRICS[name].direction
+        return METRICS[name].label + (f" ({direction} is better)" if direction != "none" else "")
     return "Number of clusters" if name == "n_clusters" else in_figure(name)
 
 

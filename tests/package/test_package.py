@@ -91,8 +91,10 @@ def test_a_display(grouped_blobs):
     assert display.points.method.tolist() == ["KMeans", "RandomLabels"]
     assert display.points.sse.is_monotonic_increasing
     display.plot(y="delta")
-    assert set(display.lines_) == {"KMeans", "RandomLabels"}
+    assert [line.get_label() for line in display.ax_.lines] == ["KMeans", "RandomLabels"]
     assert display.ax_.get_ylabel() == "Delta (lower is better)"
+    other = fairclust.FrontDisplay(display.points.assign(smallest_cluster=9)).plot(y="smallest_cluster")
+    assert other.ax_.get_ylabel() == "Smallest cluster"
 
 
 def test_polars_frames(grouped_blobs):

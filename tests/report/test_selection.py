@@ -3,7 +3,7 @@ from a_paper import reported
 from frames import cell, frame, starts
 
 from fairclust.pipeline.papers import MatchSpec
-from fairclust.report.selection import at_level, choose, choose_best, reported_level
+from fairclust.report.selection import at_level, choose, reported_level
 
 BY_LAM = MatchSpec(fairness="fairness_error")
 
@@ -23,8 +23,8 @@ def test_the_first_setting_that_is_fair_enough():
         at_level(cells, 0.8, MatchSpec(fairness="fairness_ratio", order="fairness_ratio")).setting
         == "λ = 1, rho = 5,000"
     )
-    assert choose_best(cells, "fairness_ratio").spread("sse").mean == 530.0
-    assert choose_best(cells, "sse").setting == "λ = 1, rho = 500"
+    assert choose(cells, "fairness_ratio").spread("sse").mean == 530.0
+    assert choose(cells, "sse").setting == "λ = 1, rho = 500"
 
 
 def test_a_front_of_a_metric_that_should_be_high_is_read_between_settings():

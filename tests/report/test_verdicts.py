@@ -118,7 +118,7 @@ def test_a_row_is_judged_by_all_its_values(tmp_path):
     assert why(far) == f"{OFF} (cheaper, less fair): the cause is unknown"
     # A value that agrees has its own verdict in a row that differs.
     half = row([50.0] * 3, [0.3] * 3)
-    assert [value_verdict(half, value) for value in half.values] == [DIFFERS, AGREES]
+    assert [value_verdict(half, value, "") for value in half.values] == [DIFFERS, AGREES]
 
 
 def test_a_value_that_was_not_scored_keeps_a_row_from_being_reproduced(tmp_path):
@@ -229,7 +229,7 @@ def test_rows_that_cannot_be_compared(tmp_path):
     own, rival = judged(spec, values, starts("own", [1.0]), starts("rival", [100.0]))
     assert said(own) == (NOT_COMPARABLE, "printed as N/A")
     assert (rival.verdict, reason_of(rival)) == (NOT_COMPARABLE, "which data?")
-    assert rival.values[0].agrees == "" and value_verdict(rival, rival.values[0]) == NOT_COMPARABLE
+    assert rival.values[0].agrees == "" and value_verdict(rival, rival.values[0], "") == NOT_COMPARABLE
 
 
 def test_why_a_row_was_not_run(tmp_path):
@@ -285,7 +285,7 @@ def test_the_published_program_tells_who_differs(tmp_path):
     row = only(judged(spec, values, cells, programs=programs(("own", "sse", "", 141.0))))
     assert row.verdict == AS_PROGRAM
     assert why(row) == BY_PROGRAM.format(kind="program")
-    assert value_verdict(row, row.values[0]) == AS_PROGRAM
+    assert value_verdict(row, row.values[0], "") == AS_PROGRAM
     line = evidence_of("paper", spec, [row]).iloc[0]
     assert (line.program, line.program_mean, line.program_low, line.program_runs) == ("theirs", 141, 140, 5)
     # Neither the paper nor we have it.
@@ -330,19 +330,6 @@ def test_a_row_says_if_its_embedding_is_not_unique(tmp_path):
     assert row.note == f"warning at 1 of 3 starts: {NOT_UNIQUE}"
     assert evidence_of("paper", table(**PRINTED), [row]).note.to_list() == [row.note]
     assert not only(judged(table(**PRINTED), values, starts("own", [100.0] * 3))).note
-
-
-def test_published_labels_explain_only_what_is_better(tmp_path):
-    values = reported(tmp_path, "own,fairness_error,0.10", "own,sse,100.0")
-    labels = programs(("own", "sse", "", 100.0), ("own", "fairness_error", "", 0.1), kind="labels")
-    labels[["low", "high"]] = labels[["mean", "mean"]].to_numpy()
-
-    def row(sse):
-        return matched(values, starts("own", [sse, sse], fairness_error=0.1), programs=labels)
-
-    better, worse = row(90.0), row(110.0)
-    assert (said(better), better.values[1].cause) == ((AGREES, CHEAPER), "labels")
-    assert (said(worse), worse.values[1].cause) == ((DIFFERS, DEARER), "unknown")
 
 
 def test_a_row_at_matched_fairness_may_be_as_the_program(tmp_path):

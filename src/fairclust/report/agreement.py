@@ -1,7 +1,4 @@
-"""One picture of all values that are compared with papers: the reported value against ours, on logarithmic axes.
-
-The page opens with it, and tools/publish.py draws it for README.
-"""
+"""One picture of all values that are compared with papers: the reported value against ours, on logarithmic axes."""
 
 from __future__ import annotations
 

@@ -67,7 +67,6 @@ def front_chart(
     return {
         "title": title,
         "size": ", ".join(f"{int(n):,} {name}" for name, n in sizes.items() if not pd.isna(n)),
-        "dataset": names.dataset(str(points.dataset.iloc[0])),
         "data": {"costs": [SHOWN.index(cost) for cost in costs], "pictures": pictures, "marks": marks},
     }
 

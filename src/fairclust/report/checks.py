@@ -1,8 +1,7 @@
 """Checks of claims: each check looks at one data set and one K and gives a verdict with its numbers.
 
-Every check takes the options `lam` (only this lambda), `settings` (method to parameters) and `not_comparable` (why the
-numbers, although shown, say nothing about the claim). Among the remaining settings, the one with the best mean of the
-metric represents its method. Starts that leave clusters empty do not count, see `Case.whole_cells`.
+config/README.md describes the options. Among the settings that these leave, the one with the best mean of the metric
+represents its method.
 """
 
 from __future__ import annotations
@@ -28,7 +27,6 @@ from fairclust.report.selection import (
     at_level,
     cells_of,
     choose,
-    choose_best,
     choose_printed,
     reported_level,
     settings_table,
@@ -95,11 +93,9 @@ class Case(NamedTuple):
 
     def histories(self, columns: list[str]) -> list[pd.DataFrame]:
         """The histories of the methods' fits that have the columns at two or more steps, in the order of the steps."""
-        for column in columns:
-            if column not in self.material.steps:
-                raise CannotTest(f"this run has no history of {column!r}")
         keys = [key for method in self.claim.methods for key in self.cells(method).key]
-        fits = dict(list(self.material.steps.dropna(subset=columns).groupby("key", sort=False)))
+        steps = self.material.steps.reindex(columns=["key", "step", *columns]).dropna(subset=columns)
+        fits = dict(list(steps.groupby("key", sort=False)))
         histories = [fits[key].sort_values("step") for key in keys if key in fits and len(fits[key]) > 1]
         if not histories:
             raise CannotTest(f"no fit has a history of {', '.join(columns)} with two or more steps")
@@ -139,7 +135,6 @@ def compare(case: Case) -> Finding:
     """Each metric of the first method is at most `factor` times (at least, if higher is better) that of every other.
 
     With `equal`, the methods are compared where they are equal in that metric, on fronts interpolated between settings.
-    config/README.md has the options.
     """
     first, *rivals = case.claim.methods
     there = case._replace(dataset=str(case.claim.options.get("other_dataset", case.dataset)))
@@ -150,7 +145,7 @@ def compare(case: Case) -> Finding:
             if "equal" in case.claim.options:
                 findings.append(pair.at_equal(metric))
             else:
-                findings.append(pair.compared([choose_best(cells, metric) for cells in pair.cells], metric))
+                findings.append(pair.compared([choose(cells, metric) for cells in pair.cells], metric))
     return together(findings)
 
 
@@ -210,7 +205,7 @@ def reaches(case: Case) -> Finding:
     means, starts, words = [], [], []
     for method in case.claim.methods:
         cells, name = case.whole_cells(method), case.name(method)
-        choice = choose_best(cells, metric)
+        choice = choose(cells, metric)
         best = choice.spread(metric)
         if not best.n:
             raise CannotTest(f"{name} has no value of {metric_label(metric)}")
@@ -226,10 +221,7 @@ def reaches(case: Case) -> Finding:
 
 
 def spread_over_seeds(case: Case) -> Finding:
-    """The standard deviation of the first method over the starts is at most that of the second.
-
-    It is pooled over all lambdas that both methods ran.
-    """
+    """The standard deviation of the first method over the starts is at most that of the second."""
     metric, methods = case.metrics[0], case.claim.methods[:2]
     by_lam = []
     for method in methods:
@@ -248,11 +240,9 @@ def spread_over_seeds(case: Case) -> Finding:
 
 
 def trend(case: Case) -> Finding:
-    """The metric of every method rises or falls with x: the claim holds from a Kendall's tau of 0.8 on.
+    """The metric of every method rises or falls with x, by Kendall's tau or the fitted power.
 
-    It holds in part above 0, or if a value of K that the claim names has no fit that uses all clusters. x is the number
-    of clusters, lambda or another metric over the settings of a method, or `sizes`, for which the methods are points.
-    With `power` p, the fitted power of x must be p within 0.25. config/README.md describes the options.
+    The claim holds in part, too, if a value of K that it names has no fit that uses all clusters.
     """
     from scipy.stats import kendalltau  # imported here, because it takes half a second
 
@@ -293,10 +283,7 @@ def trend(case: Case) -> Finding:
 
 
 def levels_off(case: Case) -> Finding:
-    """Each metric of every method, by its mean, reaches a plateau as lambda grows.
-
-    Over the last quarter of the lambdas it changes by at most a tenth of its whole range.
-    """
+    """Each metric of every method, by its mean, reaches a plateau as lambda grows."""
     findings = []
     for method in case.claim.methods:
         for metric in case.metrics:
@@ -476,31 +463,31 @@ class _Pair(NamedTuple):
         """Whether higher values of the metric are better in this claim."""
         return str(self.case.claim.options.get("direction", COLUMNS[metric].direction)) == "higher"
 
+    def _margin(self, metric: str) -> float:
+        """By how much the first value must exceed the second; NaN if a factor is asked for."""
+        return self.case.number("margin", math.nan) * (1 if self._is_high(metric) else -1)
+
     def _asked(self, metric: str) -> str:
-        side = "at least" if self._is_high(metric) else "at most"
-        if "margin" in self.case.claim.options:
-            margin = self.case.number("margin", 0.0)
-            return f"{side} {margin if self._is_high(metric) else -margin:g} asked"
-        return f"{side} {self.case.number('factor', 1.0):g} asked"
+        side, margin = "at least" if self._is_high(metric) else "at most", self._margin(metric)
+        return f"{side} {self.case.number('factor', 1.0) if math.isnan(margin) else margin:g} asked"
 
     def compared(self, choices: list[Choice], metric: str) -> Finding:
         """Whether the first value is at most `factor` times the second (at least, if high is good).
 
         The claim holds in part if only the best starts satisfy this, and not the means.
         """
-        factor, higher = self.case.number("factor", 1.0), self._is_high(metric)
+        factor, higher, margin = self.case.number("factor", 1.0), self._is_high(metric), self._margin(metric)
         first, second = (choice.spread(metric) for choice in choices)
         if math.isnan(first.mean) or math.isnan(second.mean):
             raise CannotTest(f"no value of {metric_label(metric)}")
         best = [one.high if higher else one.low for one in (first, second)]
 
         def ok(mine: float, other: float) -> bool:
-            if "margin" in self.case.claim.options:
-                margin = self.case.number("margin", 0.0)
-                return mine >= other + margin if higher else mine <= other - margin
+            if not math.isfinite(other):
+                return mine >= other if higher else mine <= other
             # For a negative value, such as a log-likelihood, the factor is applied to its absolute value.
-            bound = other + (factor - 1) * abs(other) if math.isfinite(other) else other
-            slack = (HAIR - 1) * abs(bound) if math.isfinite(bound) else 0.0
+            bound = other + ((factor - 1) * abs(other) if math.isnan(margin) else margin)
+            slack = (HAIR - 1) * abs(bound)
             return mine >= bound - slack if higher else mine <= bound + slack
 
         verdict = HOLDS if ok(first.mean, second.mean) else IN_PART if ok(*best) else FAILS
@@ -509,7 +496,7 @@ class _Pair(NamedTuple):
             for method, one, end in zip(self.methods, (first, second), best, strict=True)
         ]
         ratio = f"ratio {first.mean / second.mean:.3f}" if second.mean else "ratio undefined"
-        if "margin" in self.case.claim.options:
+        if not math.isnan(margin):
             ratio = f"difference {number(first.mean - second.mean, 3)}"
         values = f"{metric_label(metric)} of {words[0]}, of {words[1]}"
         return verdict, f"{values}: {ratio}, {self._asked(metric)}"
@@ -536,7 +523,7 @@ def _points(case: Case, methods: Iterable[str], x: str, metric: str) -> list[tup
         cells = case.whole_cells(method)
         if x == "sizes":
             size = case.claim.options["sizes"][case.claim.methods.index(method)]
-            points.append((float(size), choose_best(cells, metric).spread(metric).mean))
+            points.append((float(size), choose(cells, metric).spread(metric).mean))
         elif x == "n_clusters":
             values = _by_k(case, cells, metric)
             if "minus_lam" in case.claim.options:
@@ -552,7 +539,7 @@ def _by_k(case: Case, cells: pd.DataFrame, metric: str) -> pd.Series:
     """The best mean of a metric at every K that the claim names."""
     if case.claim.n_clusters:
         cells = cells[cells.n_clusters.isin(case.claim.n_clusters)]
-    means = {k: choose_best(one, metric).spread(metric).mean for k, one in cells.groupby("n_clusters")}
+    means = {k: choose(one, metric).spread(metric).mean for k, one in cells.groupby("n_clusters")}
     return pd.Series(means, dtype=float)
 
 

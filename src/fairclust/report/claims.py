@@ -59,10 +59,7 @@ def _by_place(results: pd.DataFrame, names: Names) -> list[str]:
 
 
 def make_claims(material: Material, claims: Mapping[str, ClaimSpec], stem: Path) -> None:
-    """Check all claims of a paper and write them as CSV and Markdown beside `stem`.
-
-    The CSV has a line for each claim (with an empty data set) and one for each of its data sets.
-    """
+    """Check all claims of a paper and write the lines of `check_claim` as CSV and Markdown beside `stem`."""
     parts, verdicts, lines = [], [], []
     for name, claim in claims.items():
         results = check_claim(claim, material)
@@ -98,8 +95,7 @@ def _places(claim: ClaimSpec, material: Material) -> Iterable[tuple[str, int | N
         if claim.options.get("x") == "n_clusters":
             yield dataset, None
             continue
-        # A claim that names values of K is checked at those that were run, or at all of them if none was. Any other
-        # claim is checked at the values of K with which the largest number of its methods ran.
+        # A claim that names no K is checked at the values of K with which the largest number of its methods ran.
         ran = mine[mine.dataset == dataset].groupby("n_clusters").method.nunique()
         most = [int(k) for k in ran.index[ran == ran.max()]]
         named = [k for k in claim.n_clusters or () if k in ran.index] or claim.n_clusters

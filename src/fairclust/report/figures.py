@@ -28,7 +28,7 @@ from fairclust.report.render import metric_label, number
 from fairclust.report.selection import (
     INSTANCE,
     SETTING,
-    Choice,
+    best_starts,
     choose,
     first_line,
     settings_table,
@@ -230,10 +230,7 @@ def draw_lines(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) -> 
 
 
 def draw_steps(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) -> None:
-    """What the estimator records, against its outer steps, with a line for each start.
-
-    All lines have the lambda that the figure names, or else the largest lambda.
-    """
+    """What the estimator records, against its outer steps, with a line for each start."""
     cells, y = panel.cells, panel.y
     # If several settings have this lambda, the one with the lowest mean objective is drawn.
     ok = choose(_at_lam(cells[cells.status == "ok"], material.spec.lam)).cells
@@ -254,8 +251,8 @@ def draw_steps(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) -> 
     sheet.note("each line is one start")
 
 
-def _choice(material: FigureData, panel: Panel) -> Choice:
-    """The start of the method that is nearest to what the paper reports of it, in the metrics of `y`.
+def _start(material: FigureData, panel: Panel) -> tuple[pd.Series, str]:
+    """The start of the method that is nearest to what the paper reports in the metrics of `y`, and its setting.
 
     If the paper reports nothing, it is the start with the lowest objective. A figure that refers to a table takes it
     from all settings. Other figures take it from the settings with the lambda that they name, or the largest one.
@@ -267,28 +264,28 @@ def _choice(material: FigureData, panel: Panel) -> Choice:
         values = _reported(material, panel, metric)
         for value in values.value[values.method == panel.method][:1]:
             apart += ((ok[metric].astype(float) - value) / (abs(value) or 1.0)) ** 2
-    if not apart.any():
-        return choose(cells if spec.table and spec.lam is None else _at_lam(cells, spec.lam))
-    nearest = ok.loc[[apart.idxmin()]]
-    return Choice(nearest, setting=varied(str(nearest.params.iloc[0]), ok.params.unique()))
+    if apart.any():
+        nearest = ok.loc[apart.idxmin()]
+        return nearest, varied(str(nearest.params), ok.params.unique())
+    choice = choose(cells if spec.table and spec.lam is None else _at_lam(cells, spec.lam))
+    if choice.cells.empty:
+        raise NothingToShow(choice.note)
+    return best_starts(choice.cells).iloc[0], choice.setting
 
 
 def draw_clusters(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) -> None:
     """The points of data sets with two features: the colour is the cluster and the shape is the group.
 
-    There is a panel for each data set and method, with the start that is nearest to the values that the paper reports
-    in the metrics of `y`, which are printed below each panel. The points are drawn unscaled, although the methods see
-    them scaled.
+    There is a panel for each data set and method, with the metrics of `y` below it. The points are drawn unscaled,
+    although the methods see them scaled.
     """
     near = ": of all settings and starts of a method, the one nearest to the reported values"
     sheet.note("colour is the cluster, shape is the group" + (near if material.spec.table else ""))
-    choice = _choice(material, panel)
-    if choice.cell is None:
-        raise NothingToShow(choice.note)
+    cell, setting = _start(material, panel)
     data = load_prepared(material.planes[panel.dataset])
     if data.X.shape[1] != 2:
         raise NothingToShow(f"the points have {data.X.shape[1]} features, not two")
-    labels = labels_of(choice.cell.path, str(choice.cell.key))
+    labels = labels_of(cell.path, str(cell.key))
     style: dict[str, Any] = {"s": 10, "alpha": 0.7, "linewidths": 0, "rasterized": len(labels) > _MAX_SHAPES}
     for code, group in enumerate(data.group_names):
         rows, mark = data.groups == code, MARKS[code % len(MARKS)]
@@ -298,21 +295,18 @@ def draw_clusters(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) 
     axes.set(xticks=[], yticks=[])
     axes.set_aspect("equal", adjustable="datalim")
     values = [
-        f"{metric_label(name)} {choice.cell[name]:,.{COLUMNS[name].decimals}f}"
+        f"{metric_label(name)} {cell[name]:,.{COLUMNS[name].decimals}f}"
         for name in material.spec.y or ("fairness_ratio", "sse")
-        if name in choice.cell and pd.notna(choice.cell[name])
+        if name in cell and pd.notna(cell[name])
     ]
-    below = "\n".join([", ".join(values), *wrap(choice.setting, 32)[:2]])
+    below = "\n".join([", ".join(values), *wrap(setting, 32)[:2]])
     axes.set_xlabel(in_figure(below), fontsize=7)
 
 
 def draw_group_shares(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) -> None:
     """The groups' shares in every cluster and in the data, with a panel for each data set, K and method."""
     sheet.note("below the bars: rows of the cluster; each panel shows the start with the lowest objective")
-    choice = _choice(material, panel)
-    cell = choice.cell
-    if cell is None:
-        raise NothingToShow(choice.note)
+    cell, _ = _start(material, panel)
     lam = f", λ = {cell.lam:g}" if pd.notna(cell.lam) else ""
     sheet.set_title(axes, panel.title + lam)
     counts = pd.DataFrame(json.loads(cell.counts), dtype=float)
@@ -404,8 +398,5 @@ PLOTS = {
 
 
 def make_figure(material: Material, spec: FigureSpec, stem: Path, formats: Sequence[str]) -> None:
-    """Draw a figure and write it as `stem` with each of the endings in `formats` (png, pdf, svg).
-
-    The cells of the material are those that the figure needs.
-    """
+    """Draw a figure and write it as `stem` with each of the endings in `formats` (png, pdf, svg)."""
     FigureData(**vars(material), spec=spec).draw(PLOTS[spec.plot]).save(stem, formats)

@@ -95,8 +95,9 @@ def _fronts(
     instances = sorted(settings.groupby(INSTANCE, sort=False), key=lambda one: -len(one[1]))
     fronts: dict[str, list[dict[str, Any]]] = {}
     for (dataset, k), rows in instances:
-        chart = front_chart(rows, methods, names, f"{names.dataset(dataset)}, K = {k}", marked)
-        fronts.setdefault(chart["dataset"], []).append(chart)
+        title = names.dataset(dataset)
+        chart = front_chart(rows, methods, names, f"{title}, K = {k}", marked)
+        fronts.setdefault(title, []).append(chart)
     # In the order of the page, which is that of its data.
     charts = [chart for rows in fronts.values() for chart in rows]
     metrics = [

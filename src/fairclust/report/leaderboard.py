@@ -1,8 +1,4 @@
-"""The settings of a run, and the leaderboard: how far methods are from the best known cost at levels of fairness.
-
-The fronts, the answers and the tables of the page are views of the settings, and the sentences, tables and pictures of
-the leaderboard are views of its rows.
-"""
+"""The settings of a run, and the leaderboard: how far methods are from the best known cost at levels of fairness."""
 
 from __future__ import annotations
 
@@ -124,9 +120,7 @@ def start_costs(scores: pd.DataFrame, cost: str) -> pd.DataFrame:
     return table.assign(best=best, value=np.maximum(table.value, best))
 
 
-def interval(
-    excess: pd.DataFrame, rng: np.random.Generator, resamples: int = _RESAMPLES
-) -> tuple[float, float]:
+def interval(excess: pd.DataFrame, rng: np.random.Generator) -> tuple[float, float]:
     """Bootstrap interval (95 %) of the median over instances of the median over starts; NaN for few data sets.
 
     `excess` has the columns dataset, n_clusters and excess, with a row for each start.
@@ -135,22 +129,18 @@ def interval(
         return math.nan, math.nan
     places = excess.groupby("dataset", sort=False).n_clusters.rank(method="dense").astype(int) - 1
     # Medians of drawn starts by data set and K; NaN where a data set has fewer K than another one.
-    drawn = np.full((excess.dataset.nunique(), int(places.max()) + 1, resamples), np.nan)
+    drawn = np.full((excess.dataset.nunique(), int(places.max()) + 1, _RESAMPLES), np.nan)
     numbers = excess.groupby("dataset", sort=False).ngroup()
     for instance, values in excess.groupby([numbers, places], sort=False).excess:
         starts = values.to_numpy(float)
-        drawn[instance] = _median(starts[rng.integers(len(starts), size=(resamples, len(starts)))])
-    chosen = rng.integers(len(drawn), size=(resamples, len(drawn)))
+        samples = starts[rng.integers(len(starts), size=(_RESAMPLES, len(starts)))]
+        drawn[instance] = np.quantile(samples, 0.5, axis=1, method="higher")
+    chosen = rng.integers(len(drawn), size=(_RESAMPLES, len(drawn)))
     # A data set that is drawn twice has other starts the second time.
-    medians = np.sort(drawn[chosen, :, rng.integers(resamples, size=chosen.shape)].reshape(resamples, -1))
-    medians = medians[np.arange(resamples), (~np.isnan(medians)).sum(axis=1) // 2]
+    medians = np.sort(drawn[chosen, :, rng.integers(_RESAMPLES, size=chosen.shape)].reshape(_RESAMPLES, -1))
+    medians = medians[np.arange(_RESAMPLES), (~np.isnan(medians)).sum(axis=1) // 2]
     low, high = np.quantile(medians, [0.025, 0.975], method="closest_observation")
     return float(low), float(high)
-
-
-def _median(values: np.ndarray) -> Any:
-    """The median along the last axis, the larger of two middle values: the mean of one with infinity says nothing."""
-    return np.sort(values, axis=-1)[..., values.shape[-1] // 2]
 
 
 def make_leaderboard(scores: pd.DataFrame, names: Names) -> pd.DataFrame:
@@ -215,10 +205,10 @@ def _board(scores: pd.DataFrame, cost: str, names: Names) -> pd.DataFrame:
 
 
 def _summary(rows: pd.DataFrame) -> dict[str, Any]:
-    """A method on some instances and levels."""
+    """A method on some instances and levels. Of two middle distances the larger counts: one may be infinite."""
     seconds = rows.drop_duplicates(INSTANCE)
     return {
-        "excess": float(_median(rows.excess.to_numpy(float))),
+        "excess": float(rows.excess.quantile(0.5, interpolation="higher")),
         "reached": int(np.isfinite(rows.excess).sum()),
         "instances": len(rows),
         "starts": rows.starts.max(),

@@ -236,7 +236,12 @@ def paper_section(
         "claims": Table(f"Claims of {paper.short_name}", shown, filters=("Data set", "Verdict"))
         if shown
         else None,
-        "figures": list(_figures(name, paper, files)),
+        # Those that show something, as files beside the folder of the page.
+        "figures": [
+            {"file": f"../{file}", "title": spec.title, "size": size}
+            for key, spec in paper.figures.items()
+            if (file := f"figures/{name}/{key}.png") in files and (size := picture_size(files[file]))
+        ],
     }
 
 
@@ -244,14 +249,6 @@ def picture_size(path: Path) -> tuple[int, int] | None:
     """Width and height of a figure, or None if none of its panels shows anything, as for data that are not there."""
     with Image.open(path) as picture:
         return None if picture.info.get("Comment") == EMPTY else picture.size
-
-
-def _figures(name: str, paper: PaperSpec, files: Mapping[str, Path]) -> Iterator[dict[str, Any]]:
-    """The figures of a paper that show something, in its order, as files beside the folder of the page."""
-    for key, spec in paper.figures.items():
-        file = f"figures/{name}/{key}.png"
-        if file in files and (size := picture_size(files[file])):
-            yield {"file": f"../{file}", "title": spec.title, "size": size}
 
 
 def _evidence(caption: str, lines: pd.DataFrame, names: Names) -> Table:

@@ -1,7 +1,6 @@
 """Tables as their papers print them: their rows, columns, headings and digits, with ours and a sign in each cell.
 
-What a table shows is read from the evidence, the lines of `tables.evidence_of`. Where the table is too wide, groups of
-columns stand below each other.
+What a table shows is read from the evidence, the lines of `tables.evidence_of`.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from markupsafe import Markup, escape
 from fairclust.messages import count
 from fairclust.pipeline.columns import column_of
 from fairclust.pipeline.names import Names
-from fairclust.pipeline.papers import LayoutSpec, PickSpec, TableSpec
+from fairclust.pipeline.papers import PickSpec, TableSpec
 from fairclust.report.render import (
     LATEX,
     MISSING,
@@ -114,14 +113,11 @@ class Printed:
         return len(self.heads[0])
 
     @cached_property
-    def blocks(self) -> list[tuple[list[int], list[list[tuple[str, int]]]]]:
-        """The columns of each part of a wide table that fits on the page, and the spans of their headings by level."""
-        blocks = [columns for columns, _ in self._blocks(PAGE, str)]
-        return [
-            (columns, [self._spans(columns, level) for level in range(self.n_levels)]) for columns in blocks
-        ]
+    def blocks(self) -> list[list[int]]:
+        """The columns of each part of a wide table that fits on the page."""
+        return [columns for columns, _ in self._blocks(PAGE, str)]
 
-    def _spans(self, columns: Sequence[int], level: int) -> list[tuple[str, int]]:
+    def spans(self, columns: Sequence[int], level: int) -> list[tuple[str, int]]:
         """The headings of a level, each with the number of columns that it covers."""
         last = level == self.n_levels - 1
         keys = [(self.heads[i][: level + 1], i if last else 0) for i in columns]
@@ -144,11 +140,9 @@ class Printed:
         """The table in Markdown, aligned for a terminal."""
         lines = [f"# {escape_markdown(self.title)}", ""]
         for _, rows in self._blocks(WIDTH, "**{}**".format):
-            # Numbers and bold marks need no escapes.
+            # Numbers need no escapes.
             cells = [
-                [escape_markdown(cell) if kind == "head" else cell for cell in row]
-                if kind in ("head", "part")
-                else [escape_markdown(row[0]), *row[1:]]
+                list(map(escape_markdown, row)) if kind == "head" else [escape_markdown(row[0]), *row[1:]]
                 for kind, row in rows
             ]
             # A heading over several rows is as wide as it is.
@@ -158,7 +152,7 @@ class Printed:
             bar = " | " if _width(rows) <= WIDTH else "|"
             for i, row in enumerate(cells):
                 if rows[i][0] == "part":
-                    lines.append(f"| {row[0]} |{' |' * (len(row) - 1)}")
+                    lines.append(f"| **{row[0]}** |{' |' * (len(row) - 1)}")
                     continue
                 others = (cell.rjust(w) for cell, w in zip(row[1:], widths[1:], strict=True))
                 lines.append(f"{bar}{bar.join([row[0].ljust(widths[0]), *others])}{bar}".strip())
@@ -176,7 +170,7 @@ class Printed:
         for columns, rows in self._blocks(PAGE, "\x02{}\x03".format):
             body = [r"\toprule"]
             for level in range(self.n_levels):
-                spans, column, rules = self._spans(columns, level), 2, []
+                spans, column, rules = self.spans(columns, level), 2, []
                 cells = [escape_latex(self.corner) if not level else ""]
                 for text, n in spans:
                     cells.append(rf"\multicolumn{{{n}}}{{c}}{{{escape_latex(text)}}}")
@@ -187,8 +181,7 @@ class Printed:
             for kind, row in rows[self.n_levels :]:
                 if kind == "part":
                     rule = [r"\midrule"] if body[-1] != r"\midrule" else []
-                    text = escape_latex(row[0].strip("*"))
-                    body += [*rule, rf"\multicolumn{{{len(row)}}}{{l}}{{\emph{{{text}}}}} \\"]
+                    body += [*rule, rf"\multicolumn{{{len(row)}}}{{l}}{{\emph{{{escape_latex(row[0])}}}}} \\"]
                 else:
                     first = rf"\quad {escape_latex(row[0])}" if kind == "beneath" else escape_latex(row[0])
                     body.append(
@@ -204,7 +197,7 @@ class Printed:
         """Blocks of columns that fit the width, with their rows; columns below one heading stay together."""
         whole = list(range(len(self.heads)))
         blocks: list[list[int]] = []
-        for _, n in self._spans(whole, 0):
+        for _, n in self.spans(whole, 0):
             group, whole = whole[:n], whole[n:]
             if blocks and _width(self._rows([*blocks[-1], *group], bold)) <= width:
                 blocks[-1] += group
@@ -222,14 +215,14 @@ class Printed:
         lines = []
         for level in range(self.n_levels):
             texts: list[str] = []
-            for text, n in self._spans(columns, level):
+            for text, n in self.spans(columns, level):
                 texts += [text, *[""] * (n - 1)]
             lines.append(("head", [self.corner if not level else "", *texts]))
         for part in self.parts:
             rows = [(head, [entries[i] for i in columns]) for head, entries in part.rows]
             rows = [row for row in rows if any(entry.ours for entry in row[1])]
             if part.heading and rows:
-                lines.append(("part", [f"**{part.heading}**", *[""] * len(columns)]))
+                lines.append(("part", [part.heading, *[""] * len(columns)]))
             for head, entries in rows:
                 ours = [entry.signed(bold) for entry in entries]
                 reported = [entry.text(entry.reported, bold) for entry in entries]
@@ -252,7 +245,10 @@ def printed(spec: TableSpec, lines: pd.DataFrame, title: str, names: Names, note
     """
     layout = spec.layout
     levels = list(map(_picks, layout.columns))
-    rows = [(part, list(_picks(headings).items())) for part, headings in _parts(layout)]
+    rows: list[tuple[str, list[tuple[str, Pick]]]] = []
+    for heading, below in layout.rows.items():
+        part, headings = (heading, below) if isinstance(below, dict) else ("", {heading: below})
+        rows.append((part, list(_picks(headings).items())))
     columns, mine = list(_combined(levels)), lines[lines.role == "ours"]
     others = [level for level in levels if not any("method" in pick for pick in level.values())]
     if len(others) < len(levels):
@@ -344,12 +340,3 @@ def _entry(lines: pd.DataFrame, pick: Pick) -> Entry:
 def _picks(headings: Mapping[str, PickSpec]) -> dict[str, Pick]:
     """What headings state, without defaults."""
     return {head: pick.model_dump(exclude_unset=True) for head, pick in headings.items()}
-
-
-def _parts(layout: LayoutSpec) -> Iterator[tuple[str, dict[str, PickSpec]]]:
-    """The rows of a layout below their common headings."""
-    for is_plain, items in groupby(layout.rows.items(), lambda row: isinstance(row[1], PickSpec)):
-        if is_plain:
-            yield "", {head: pick for head, pick in items if isinstance(pick, PickSpec)}
-        else:
-            yield from ((head, picks) for head, picks in items if isinstance(picks, dict))

@@ -1,9 +1,4 @@
-"""The rows of a paper's table, with the setting that represents each row, and its values.
-
-A row is a method on a data set with a K (and a printed lambda). There are two kinds of comparison. *As printed*: the
-paper publishes the setting, and every value must agree over the starts. *Matched fairness*: the paper does not publish
-the setting, so the front of the method is read at the paper's level of fairness, and the cost there decides.
-"""
+"""The rows of a paper's table, with the setting that represents each row, and its values; see `TableSpec`."""
 
 from __future__ import annotations
 
@@ -96,10 +91,6 @@ class Row:
     finding: str = ""  # the verdict in a sentence
     direction: str = ""  # how the row differs
     note: str = ""
-
-    def say(self, text: str) -> None:
-        """Add to the note."""
-        self.note = joined(self.note, text)
 
     @property
     def reported(self) -> list[Value]:
@@ -232,8 +223,10 @@ class Part(NamedTuple):
         unit = reference.choice.spread("seconds").mean if reference else math.nan
         for row in rows:
             shown = {value.metric for value in row.values}
-            row.say(row.choice.note)
-            row.say(_not_unique(row.choice))
+            warnings = row.choice.cells.get("warnings", pd.Series(dtype=str)).fillna("").astype(str)
+            warned = int(warnings.str.contains(NOT_UNIQUE, regex=False).sum())
+            told = f"warning at {warned} of {len(warnings)} starts: {NOT_UNIQUE}" if warned else ""
+            row.note = joined(row.choice.note, told)
             if row.method == OF_DATA_ITSELF:
                 for value in row.values:
                     column = OF_DATA.get(value.metric, value.metric)
@@ -247,12 +240,4 @@ class Part(NamedTuple):
                     value.ours = Spread(seconds.sd, n=0 if math.isnan(seconds.sd) else seconds.n)
                 elif value.metric == "relative_seconds":
                     # In units of the mean of the paper's own method.
-                    known = "seconds" in row.choice.cells and unit > 0
-                    value.ours = spread(row.choice.cells.seconds / unit) if known else NO_VALUE
-
-
-def _not_unique(choice: Choice) -> str:
-    """The warning of estimators that the eigenvectors are not unique, if some starts gave it."""
-    warnings = choice.cells.get("warnings", pd.Series(dtype=str)).fillna("").astype(str)
-    warned = int(warnings.str.contains(NOT_UNIQUE, regex=False).sum())
-    return f"warning at {warned} of {len(choice.cells)} starts: {NOT_UNIQUE}" if warned else ""
+                    value.ours = spread(row.choice.cells.seconds / unit) if unit > 0 else NO_VALUE

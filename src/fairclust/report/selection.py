@@ -59,12 +59,6 @@ class Choice(NamedTuple):
     reached: bool = True  # whether the setting is as fair as required
     loosened: bool = False  # whether the tolerance of the level was used to find the setting
 
-    @property
-    def cell(self) -> pd.Series | None:
-        """The start with the lowest objective, for plots that show a single clustering."""
-        starts = best_starts(self.cells)
-        return starts.iloc[0] if len(starts) else None
-
     def spread(self, metric: str) -> Spread:
         """A metric over the starts."""
         return spread(self.cells[metric]) if metric in self.cells else Spread()
@@ -133,14 +127,20 @@ def within(values: Any, level: float, fairness: str) -> Any:
     return values >= level - hair if COLUMNS[fairness].direction == "higher" else values <= level + hair
 
 
-def choose(cells: pd.DataFrame) -> Choice:
-    """The setting of a method with the lowest mean objective over its starts (cells as for `best_starts`)."""
+def choose(cells: pd.DataFrame, metric: str = "") -> Choice:
+    """The setting of a method with the best mean of a metric over its starts, or else with the lowest mean objective.
+
+    If neither direction of the metric is better, the highest mean is chosen.
+    """
     if cells.empty:
         return Choice(cells, NOT_RUN)
-    means = settings_table(cells, [], ["params"])
+    means = settings_table(cells, [metric] if metric else [], ["params"])
     if means.empty:
         first = cells.iloc[0]
         return Choice(cells[:0], f"{first.status}: {first_line(first.reason).rstrip('.')}", len(cells))
+    if metric and means[metric].notna().any():
+        direction = "lower" if COLUMNS[metric].direction == "lower" else "higher"
+        return _setting(cells, _first(means[metric], direction))
     return _setting(cells, _first(means.cost, "lower"))
 
 
@@ -204,18 +204,6 @@ def _setting(cells: pd.DataFrame, params: str) -> Choice:
         lost = starts[starts.status != "ok"].status.iloc[0]
         note = f"{len(ok)} of {len(starts)} starts ended well, others: {lost}"
     return Choice(ok, note, len(starts), varied(params, cells.params.unique()))
-
-
-def choose_best(cells: pd.DataFrame, metric: str) -> Choice:
-    """The setting with the best mean of a metric (cells as for `best_starts`).
-
-    If neither direction of the metric is better, the highest mean is chosen.
-    """
-    means = settings_table(cells, [metric], ["params"])
-    if means.empty or means[metric].isna().all():
-        return choose(cells)
-    direction = "lower" if COLUMNS[metric].direction == "lower" else "higher"
-    return _setting(cells, _first(means[metric], direction))
 
 
 def choose_printed(cells: pd.DataFrame, lam: float, params: Mapping[str, Any]) -> Choice:

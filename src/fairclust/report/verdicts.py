@@ -68,6 +68,8 @@ CAUSES = {
 }
 """How the cause of a difference is known, in the order of the summaries."""
 UNKNOWN = "the cause is unknown"
+AGREEMENTS = {"yes", "start"}
+"""What `compare_value` says of a value that agrees."""
 
 _ALL_DIGITS = 12
 """Decimals of values that were not printed, so that rounding counts for nothing."""
@@ -78,8 +80,7 @@ def table_rows(
 ) -> list[Row]:
     """All rows of a table: the rows of the paper with verdicts, and those of our methods without.
 
-    They are in the paper's order of data sets. The variants of a row follow it. The rows of our methods follow those of
-    each data set.
+    They are in the paper's order of data sets. The variants of a row follow it, and our methods each data set.
     """
     table: list[Row] = []
     places = reported[reported.table == spec.number].groupby(
@@ -125,7 +126,7 @@ def _judge(row: Row, part: Part) -> None:
     else:
         lacking = [v.metric for v in published if not v.ours.n and not unjudged[v.metric]]
         if lacking:
-            row.say(f"no value for {', '.join(map(metric_label, lacking))}")
+            row.note = joined(row.note, f"no value for {', '.join(map(metric_label, lacking))}")
         row.verdict, row.finding = (
             _at_matched_fairness(row) if row.kind == MATCHED else _as_printed(row, bool(lacking))
         )
@@ -153,7 +154,7 @@ def _why_not_judged(value: Value, row: Row, spec: TableSpec, has_cost: bool) -> 
 def _as_printed(row: Row, lacking: bool) -> tuple[str, str]:
     """The verdict and the finding on a row whose setting is published, beside the paper alone."""
     agreements = {value.agrees for value in row.judged}
-    if lacking or not agreements <= {"yes", "start"}:
+    if lacking or not agreements <= AGREEMENTS:
         return DIFFERS, OFF
     if not agreements:
         return NOT_COMPARABLE, ONLY_UNJUDGED
@@ -177,7 +178,7 @@ def _at_matched_fairness(row: Row) -> tuple[str, str]:
     return AGREES, CHEAPER if worse and not row.choice.loosened else ON_FRONT
 
 
-def value_verdict(row: Row, value: Value, level_metric: str = "") -> str:
+def value_verdict(row: Row, value: Value, level_metric: str) -> str:
     """The verdict on a single value of a row, in a table with this `TableSpec.level_metric`."""
     if row.verdict in ("", NOT_COMPARABLE):
         return row.verdict
@@ -186,7 +187,7 @@ def value_verdict(row: Row, value: Value, level_metric: str = "") -> str:
         return DIFFERS if chose_setting(row.kind, value.metric, level_metric) else NOT_COMPARABLE
     if not value.agrees:
         return NOT_COMPARABLE
-    return AGREES if value.agrees in ("yes", "start") else row.verdict
+    return AGREES if value.agrees in AGREEMENTS else row.verdict
 
 
 def _stand_beside_program(row: Row, spec: TableSpec, cells: pd.DataFrame) -> None:
@@ -194,7 +195,7 @@ def _stand_beside_program(row: Row, spec: TableSpec, cells: pd.DataFrame) -> Non
     if not row.all_runs:
         return
     as_ours = [runs for runs in row.runs if _has_our_values(row, runs, spec, cells)]
-    as_paper = [runs for runs in row.all_runs if not _differing(row, runs)]
+    as_paper = [runs for runs in row.all_runs if _has_printed_values(row, runs)]
 
     def distance(runs: ProgramRuns) -> tuple[int, float]:
         """How far runs are from the printed values; those that lack a value come last."""
@@ -321,16 +322,13 @@ def _fitting(spec: TableSpec, row: Row, metric: str, kind: str) -> ReasonSpec | 
     return next(reasons, None)
 
 
-def _differing(row: Row, runs: ProgramRuns) -> list[Value]:
-    """The values in which the published program does not have the printed one."""
-    return [
-        value
+def _has_printed_values(row: Row, runs: ProgramRuns) -> bool:
+    """Whether the values that the published program gives are those that the paper prints."""
+    return all(
+        compare_value(value.metric, value.reported, value.decimals, runs.values[value.metric]) in AGREEMENTS
         for value in row.reported
-        if value.metric in runs.values
-        and value.metric not in TIMES
-        and compare_value(value.metric, value.reported, value.decimals, runs.values[value.metric])
-        in ("lower", "higher", "no")
-    ]
+        if value.metric in runs.values and value.metric not in TIMES
+    )
 
 
 def _has_our_values(row: Row, runs: ProgramRuns, spec: TableSpec, cells: pd.DataFrame) -> bool:
@@ -384,26 +382,18 @@ def _cause(row: Row, value: Value, spec: TableSpec) -> tuple[str, str, str]:
     if reason is not None and (reason.shown_by or reason.evidence):
         is_unknown = reason.reason.startswith("Unknown")
         return "unknown" if is_unknown else reason.shown_by or "command", reason.reason, reason.evidence or ""
-    lacking = all(_differing(row, runs) for runs in row.all_runs)
-    if row.program is not None:
-        kind = row.program.kind
-        if row.as_program:
-            words = f"ours agrees with a run of the published {kind}"
-            if not lacking:
-                theirs = next(runs for runs in row.all_runs if not _differing(row, runs))
-                has = "another run has" if theirs.kind == "program" else "the published labels have"
-                words += f", and {has} the printed values"
-            return kind, words, ""
-        # That the printed value is real explains only that ours is better.
-        is_better = row.finding == CHEAPER or set(row.direction.split(", ")) <= {"cheaper", "fairer"}
-        if is_better and not lacking:
-            has = "have" if kind == "labels" else "has"
-            return kind, f"the published {kind} {has} the printed values, and ours are better", ""
+    theirs = next((runs for runs in row.all_runs if _has_printed_values(row, runs)), None)
+    if row.program is not None and row.as_program:
+        words = f"ours agrees with a run of the published {row.program.kind}"
+        if theirs:
+            has = "another run has" if theirs.kind == "program" else "the published labels have"
+            words += f", and {has} the printed values"
+        return row.program.kind, words, ""
     if reason is not None:
         return "unknown" if reason.reason.startswith("Unknown") else "conjecture", reason.reason, ""
     both = [value for value in row.values if value.ours.n and value.program.n and value.metric not in TIMES]
     agree = [_same_values(value.metric, value.decimals, value.ours, value.program) for value in both]
-    if row.program is not None and lacking and not all(agree):
+    if row.program is not None and not theirs and not all(agree):
         words = f"the paper's values are not those of its published {row.program.kind}, and ours agree with neither"
         return "unknown", f"{UNKNOWN}; {words}", ""
     return "unknown", UNKNOWN, ""
