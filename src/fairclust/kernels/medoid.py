@@ -87,19 +87,14 @@ def _distances_from(XT: NDArray, y: NDArray, out: NDArray) -> float:
 
 @njit(cache=True, nogil=True)
 def _raise_bounds(
-    XT: NDArray,
-    y: NDArray,
-    total: float,
-    distance: NDArray,
-    gradient: NDArray,
-    scratch: NDArray,
-    lower: NDArray,
-) -> None:
+    XT: NDArray, y: NDArray, total: float, distance: NDArray, scratch: NDArray, lower: NDArray
+) -> NDArray:
     """Raise the lower bound on every point's sum to the bound that follows from the evaluation at y.
 
-    Also writes the `gradient`, a subgradient at y of the sum of distances. Points equal to y add nothing to it.
+    Returns a subgradient at y of the sum of distances. Points equal to y add nothing to it.
     """
     d, n = XT.shape
+    gradient = np.empty(d)
     inverse = linear = scratch
     for j in range(n):
         inverse[j] = 1.0 / distance[j] if distance[j] > _SMALLEST else 0.0
@@ -121,6 +116,7 @@ def _raise_bounds(
         bound = max(abs(total - reach), linear[j]) - relative * (total + (d + 1.0) * reach)
         if bound > lower[j]:
             lower[j] = bound
+    return gradient
 
 
 @njit(cache=True, nogil=True)
@@ -216,15 +212,13 @@ def _medoid(XT: NDArray, budget: int) -> tuple[int, float, bool]:
     d, n = XT.shape
     distance = np.empty(n)
     scratch = np.empty(n)
-    gradient = np.empty(d)
     lower = np.zeros(n)
     sums = np.full(n, np.inf)  # of the points that were evaluated
 
     z = _geometric_median(XT, distance, scratch)
     total_z = _distances_from(XT, z, distance)
-    gradient_z = np.empty(d)
     order = np.argsort(distance, kind="mergesort")
-    _raise_bounds(XT, z, total_z, distance, gradient_z, scratch, lower)
+    gradient = _raise_bounds(XT, z, total_z, distance, scratch, lower)
     size, radius, moment = _ring_moments(XT, z, distance, order)
     reach = distance.copy()
     # The matrix of the curvature bound for a block of candidates is ``weight`` times the identity minus `matrix`.
@@ -234,7 +228,6 @@ def _medoid(XT: NDArray, budget: int) -> tuple[int, float, bool]:
 
     best, proved = np.inf, True
     used = 0
-    y = np.empty(d)
     for p in range(n):
         i = order[p]
         if p % _BLOCK == 0:
@@ -244,14 +237,14 @@ def _medoid(XT: NDArray, budget: int) -> tuple[int, float, bool]:
         # A point with the same sum as the best is not skipped, because its lower bound cannot exceed that sum.
         if sums[i] < np.inf or lower[i] > best:
             continue
-        bound = _curved_bound(XT, i, z, total_z, gradient_z, weight, matrix)
+        bound = _curved_bound(XT, i, z, total_z, gradient, weight, matrix)
         bound -= rounding * (total_z + (d + 2.0) * n * reach[i])
         if bound > best:
             continue
         if used == budget:
             proved = False
             break
-        y[:] = XT[:, i]
+        y = XT[:, i].copy()
         total = _distances_from(XT, y, distance)
         used += 1
         best = min(best, total)
@@ -259,7 +252,7 @@ def _medoid(XT: NDArray, budget: int) -> tuple[int, float, bool]:
             # Copies of the point have the same sum and need no evaluation of their own.
             if distance[j] == 0.0:
                 sums[j] = total
-        _raise_bounds(XT, y, total, distance, gradient, scratch, lower)
+        _raise_bounds(XT, y, total, distance, scratch, lower)
 
     index = 0
     while sums[index] > best * (1.0 + _TIE):
