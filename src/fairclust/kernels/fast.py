@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,13 +10,16 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic, overload
 
+# Checkers of types do not know that Numba gives these functions their first argument.
+_intrinsic: Any = intrinsic
+
 FAST = {"contract", "reassoc", "nsz", "arcp"}
 """A kernel with these flags that another kernel calls also needs ``forceinline=True``. Without it Numba optimises the
 called kernel a second time as a part of its caller, which can reorder sums once more. The process that compiles both
 would run the first version in the caller, later processes would run the second one, and their digits would differ."""
 
 
-@intrinsic
+@_intrinsic
 def _reinterpreted(typingctx, x):  # type: ignore[no-untyped-def]
     """The bits of a float64 as an integer, and those of an integer as a real number of as many bits."""
     of_integer = types.float32 if x.bitwidth == 32 else types.float64
@@ -39,7 +41,7 @@ def _in_llvm(name, doc):  # type: ignore[no-untyped-def]
         return old(old, new), codegen
 
     typed.__doc__ = doc
-    return intrinsic(typed)
+    return _intrinsic(typed)
 
 
 # Python's and NumPy's minima take several times as long, because of their rules for NaN. For ``if new < x[i]: x[i] =
@@ -49,7 +51,8 @@ larger = _in_llvm("maxnum", "The larger of two real numbers; for ``x[i] = larger
 larger_int = _in_llvm("smax", "The larger of two integers.")
 
 
-def _where_less(typingctx, a, b, then, otherwise):  # type: ignore[no-untyped-def]
+@_intrinsic
+def where_less(typingctx, a, b, then, otherwise):  # type: ignore[no-untyped-def]
     """``then if a < b else otherwise``, never as a branch."""
 
     def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
@@ -58,19 +61,14 @@ def _where_less(typingctx, a, b, then, otherwise):  # type: ignore[no-untyped-de
     return then(a, b, then, otherwise), codegen
 
 
-where_less: Callable[..., Any] = intrinsic(_where_less)
-
-
-def _quotient(typingctx, a, b):  # type: ignore[no-untyped-def]
+@_intrinsic
+def quotient(typingctx, a, b):  # type: ignore[no-untyped-def]
     """``a / b`` without Python's check of zero, with which a loop would not vectorise."""
 
     def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
         return builder.fdiv(*args)
 
     return a(a, b), codegen
-
-
-quotient: Callable[..., Any] = intrinsic(_quotient)
 
 
 def exp(x):  # type: ignore[no-untyped-def]
@@ -109,7 +107,7 @@ def _exp_overload(x):  # type: ignore[no-untyped-def]
         for c in coefficients:
             y = y * r + c
         y = y * r * r + r + one
-        return y * _reinterpreted(integer((n + bias) << mantissa))  # type: ignore[call-arg]
+        return y * _reinterpreted(integer((n + bias) << mantissa))
 
     return exp
 
@@ -125,7 +123,7 @@ def _log_overload(x):  # type: ignore[no-untyped-def]
     def double(x):  # type: ignore[no-untyped-def]
         # x = 2^n (1 + f) with 1 + f from sqrt(1/2) to sqrt(2). A float64 has its exponent in the bits from 52 on, so
         # the bits of x minus those of sqrt(1/2), shifted by 52, are n.
-        n = (_reinterpreted(x) - np.uint64(0x3FE6A09E667F3BCD)) >> np.uint64(52)  # type: ignore[call-arg]
+        n = (_reinterpreted(x) - np.uint64(0x3FE6A09E667F3BCD)) >> np.uint64(52)
         f = _reinterpreted(_reinterpreted(x) - (n << np.uint64(52))) - 1.0
         # log(1 + f) = 2 atanh(s) = 2 (s + s^3 / 3 + s^5 / 5 + ...), with abs(s) <= 0.172
         s = quotient(f, 2.0 + f)

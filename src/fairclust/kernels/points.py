@@ -140,7 +140,7 @@ class TiledPoints(Potentials):
         layout, total = self.layout, np.empty(self.layout.n_tiles)
         shifted = np.ascontiguousarray(centers - self.shift, self.a.dtype)
         given, out = (self.packed, shifted, not self.squared), (self.a, self.row_min, total)
-        run_over_tiles(_distances, layout.n_tiles, self.entries, *given, layout, *out)
+        run_over_tiles(_distances, layout.n_tiles, self.a.size, *given, layout, *out)
         self.row_min_sum = float(total.sum()) if self.weights is None else self._weighed_minima()
 
     def sums(self, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
