@@ -159,8 +159,7 @@ def ncut(W: sp.sparray | sp.spmatrix | ArrayLike, labels: ArrayLike) -> float:
 def clustering_error(labels: ArrayLike, truth: ArrayLike) -> float:
     """Share of misclassified points under the best matching of clusters to true clusters.
 
-    The papers use it on the stochastic block model. The matching is solved exactly, as an assignment problem instead of
-    by trying all permutations.
+    The papers use it on the stochastic block model. The matching is exact.
 
     Parameters
     ----------
