@@ -208,7 +208,7 @@ def _with_nan(X: Any) -> Any:
 def _warn(message: str, category: type[Warning]) -> None:
     """Issue a warning that points to the user's line of code."""
     level, frame = 1, inspect.currentframe()
-    while frame is not None and frame.f_globals["__name__"].partition(".")[0] == "fairclust":
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "fairclust":
         level, frame = level + 1, frame.f_back
     warnings.warn(message, category, stacklevel=level)
 

@@ -284,6 +284,12 @@ def test_plain_kmeans_with_too_few_steps_says_so(grouped_blobs):
     assert {warning.filename for warning in caught} == {__file__} and len(set(labels)) == 4
 
 
+def test_warnings_reach_code_that_is_in_no_module(grouped_blobs):
+    model = methods.KMeans(4, max_iter=1, random_state=0)
+    with pytest.warns(ConvergenceWarning, match="stopped after 1 step"):
+        exec("model.fit(X)", {"model": model, "X": grouped_blobs()[0]})
+
+
 FALLING = [
     methods.BalancedFairKMeans(4),
     methods.FairAlignmentKMeans(4, transport_weight=1.0),

@@ -19,7 +19,7 @@ from fairclust.chunks.sources import Chunk, ChunkError
 from fairclust.group_encoding import Values, factored, positions
 from fairclust.kernels.assignment import add_moments
 from fairclust.kernels.listed import ListedPoints
-from fairclust.kernels.points import TiledPoints, TileRoom
+from fairclust.kernels.points import TiledPoints, tile_room
 from fairclust.kernels.tiles import blocks
 
 # Number of chunks that wait for each thread, so that no thread is idle while results are added up.
@@ -171,7 +171,7 @@ def _blocks(chunk: Chunk, by: Map) -> Iterator[tuple[int, np.ndarray, AnyPoints]
     if lists is None:
         most = min(BLOCK_ROWS, len(X))
         held = np.empty((most, X.shape[1]), X.dtype)
-        room = TileRoom(most, shape[0], X.shape[1], shape[1], by.dtype)
+        room = tile_room(most, shape[0], X.shape[1], shape[1], by.dtype)
     for block in blocks(len(X), BLOCK_ROWS):
         if lists is None:
             rows = held[: block.stop - block.start]

@@ -207,10 +207,9 @@ def parquet_files(pattern: str | Path) -> list[Path]:
 def parquet_chunks(
     pattern: str | Path, sensitive: str, features: Sequence[str] | None, chunk_rows: int
 ) -> tuple[list[Chunk], tuple[str, ...]]:
-    """Chunks of whole row groups, and the names of the features.
+    """The chunks of `row_groups` of all files, and the names of the features.
 
-    A chunk has at most `chunk_rows` rows, unless a single row group has more. ChunkError if there is no file, a file
-    cannot be read, a feature is not a number, or a file does not have the columns of the first.
+    ChunkError if a file is missing, cannot be read or lacks a column of the first, or if a feature is not a number.
     """
     chunks: list[Chunk] = []
     names: tuple[str, ...] = tuple(features or ())

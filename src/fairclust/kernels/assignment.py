@@ -378,10 +378,6 @@ class Potentials:
         return tile, np.arange(len(tile)) - self.layout.start[tile]
 
     @property
-    def entries(self) -> int:
-        return self.a.size
-
-    @property
     def n_samples(self) -> int:
         return len(self.layout.order)
 
@@ -485,7 +481,7 @@ class Potentials:
         layout, shape, dtype = self.layout, self.row_min.shape, self.a.dtype
         labels, low, second = np.empty(shape, np.int32), np.empty(shape, dtype), np.empty(shape, dtype)
         given = self.a, prices.astype(dtype), layout
-        run_over_tiles(_two_cheapest, layout.n_tiles, self.entries, *given, labels, low, second)
+        run_over_tiles(_two_cheapest, layout.n_tiles, self.a.size, *given, labels, low, second)
         real = np.arange(TILE) < layout.count[:, None]
         least = low[real]
         return labels[real], self.row_min[real] + least, second[real] - least
@@ -596,7 +592,7 @@ class Potentials:
         mass = np.empty((layout.n_tiles, self.n_clusters))
         potential = np.empty(layout.n_tiles)
         given, out = (self.a, None, None, scale, offset), (labels, mass, potential, None)
-        run_over_tiles(_argmin, layout.n_tiles, self.entries, *given, layout, *out)
+        run_over_tiles(_argmin, layout.n_tiles, self.a.size, *given, layout, *out)
         if self.weights is not None:
             label, weights = labels[layout.order], self.weights[layout.order]
             tile, slot = self._places

@@ -35,7 +35,7 @@ def bound_iteration(
     numbers = float(lam), float(lipschitz), _MAX_ITER, _TOL
     target = np.asarray(target, dtype=float)
     offset, b, floor, before = np.zeros(shape), np.zeros(shape), np.zeros(shape[0]), np.full(2, np.inf)
-    if isinstance(points, Potentials) and points.entries <= _SMALL_ENTRIES:
+    if isinstance(points, Potentials) and points.a.size <= _SMALL_ENTRIES:
         place = points.a, points.layout, points.row_min_sum
         mass, clustering, t = _small_loop(*place, target, *numbers, offset, b, floor, before)
     else:

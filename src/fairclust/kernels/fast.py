@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
 from typing import Any
 
 import numpy as np
@@ -10,13 +10,16 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic, overload
 
+# Checkers of types do not know that Numba gives these functions their first argument.
+_intrinsic: Any = intrinsic
+
 FAST = {"contract", "reassoc", "nsz", "arcp"}
 """A kernel with these flags that another kernel calls also needs ``forceinline=True``. Without it Numba optimises the
 called kernel a second time as a part of its caller, which can reorder sums once more. The process that compiles both
 would run the first version in the caller, later processes would run the second one, and their digits would differ."""
 
 
-@intrinsic
+@_intrinsic
 def _reinterpreted(typingctx, x):  # type: ignore[no-untyped-def]
     """The bits of a float64 as an integer, and those of an integer as a real number of as many bits."""
     of_integer = types.float32 if x.bitwidth == 32 else types.float64
@@ -38,7 +41,7 @@ def _in_llvm(name, doc):  # type: ignore[no-untyped-def]
         return old(old, new), codegen
 
     typed.__doc__ = doc
-    return intrinsic(typed)
+    return _intrinsic(typed)
 
 
 # Python's and NumPy's minima take several times as long, because of their rules for NaN. For ``if new < x[i]: x[i] =
@@ -48,7 +51,8 @@ larger = _in_llvm("maxnum", "The larger of two real numbers; for ``x[i] = larger
 larger_int = _in_llvm("smax", "The larger of two integers.")
 
 
-def _where_less(typingctx, a, b, then, otherwise):  # type: ignore[no-untyped-def]
+@_intrinsic
+def where_less(typingctx, a, b, then, otherwise):  # type: ignore[no-untyped-def]
     """``then if a < b else otherwise``, never as a branch."""
 
     def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
@@ -57,19 +61,14 @@ def _where_less(typingctx, a, b, then, otherwise):  # type: ignore[no-untyped-de
     return then(a, b, then, otherwise), codegen
 
 
-where_less: Callable[..., Any] = intrinsic(_where_less)
-
-
-def _quotient(typingctx, a, b):  # type: ignore[no-untyped-def]
+@_intrinsic
+def quotient(typingctx, a, b):  # type: ignore[no-untyped-def]
     """``a / b`` without Python's check of zero, with which a loop would not vectorise."""
 
     def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
         return builder.fdiv(*args)
 
     return a(a, b), codegen
-
-
-quotient: Callable[..., Any] = intrinsic(_quotient)
 
 
 def exp(x):  # type: ignore[no-untyped-def]
@@ -83,51 +82,34 @@ def _exp_overload(x):  # type: ignore[no-untyped-def]
     The relative error is below 2e-7 in float32 and 1e-15 in float64. Arguments below -80 (float64: -700) become that
     limit, so that results are normal numbers even after division by a row's sum: subnormal arithmetic is slow.
     """
-    if x == types.float32:
-        real, integer, mantissa, bias, floor = (
-            np.float32,
-            np.int32,
-            np.int32(23),
-            np.int32(127),
-            np.float32(-80),
-        )
-        log2e, ln2_hi, ln2_lo = real(1.4426950408889634), real(0.693359375), real(-2.12194440e-4)
-        c2, c3, c4 = real(5.0000001201e-1), real(1.6666665459e-1), real(4.1665795894e-2)
-        c5, c6, c7 = real(8.3334519073e-3), real(1.3981999507e-3), real(1.9875691500e-4)
-        half, one = real(0.5), real(1.0)
+    # The bits of the mantissa, the bias of the exponent, the limit, log(2) in two parts, and coefficients from r^2 on.
+    # In double precision these are 1 / n!: abs(r) <= log(2) / 2, so the terms after r^13 / 13! are below 1e-17.
+    real: Any = np.float64 if x == types.float64 else np.float32
+    integer: Any = np.int64 if x == types.float64 else np.int32
+    if x == types.float64:
+        bits, excess, limit, hi, lo = 52, 1023, -700.0, 6.93147180369123816490e-1, 1.90821492927058770002e-10
+        series = tuple(1 / math.factorial(n) for n in range(2, 14))
+    else:
+        bits, excess, limit, hi, lo = 23, 127, -80.0, 0.693359375, -2.12194440e-4
+        series = 0.5, 1.6666665459e-1, 4.1665795894e-2, 8.3334519073e-3, 1.3981999507e-3, 1.9875691500e-4
+    mantissa, bias = integer(bits), integer(excess)
+    floor, ln2_hi, ln2_lo = real(limit), real(hi), real(lo)
+    log2e, half, one = real(1.4426950408889634), real(0.5), real(1.0)
+    first, *others = map(real, reversed(series))
+    coefficients = tuple(others)
 
-        def single(x):  # type: ignore[no-untyped-def]
-            x = where_less(x, floor, floor, x)
-            n = integer(x * log2e - half)
-            f = real(n)
-            r = (x - f * ln2_hi) - f * ln2_lo
-            y = (((((c7 * r + c6) * r + c5) * r + c4) * r + c3) * r + c2) * r * r + r + one
-            return y * _reinterpreted(integer((n + bias) << mantissa))  # type: ignore[call-arg]
+    def exp(x):  # type: ignore[no-untyped-def]
+        x = where_less(x, floor, floor, x)
+        n = integer(x * log2e - half)
+        f = real(n)
+        r = (x - f * ln2_hi) - f * ln2_lo
+        y = first
+        for c in coefficients:
+            y = y * r + c
+        y = y * r * r + r + one
+        return y * _reinterpreted(integer((n + bias) << mantissa))
 
-        return single
-
-    def double(x):  # type: ignore[no-untyped-def]
-        x = where_less(x, -700.0, -700.0, x)
-        n = np.int64(x * 1.4426950408889634 - 0.5)
-        f = np.float64(n)
-        r = (x - f * 6.93147180369123816490e-01) - f * 1.90821492927058770002e-10
-        # Taylor terms up to r^13 / 13!: abs(r) <= log(2) / 2, so the rest is below 1e-17.
-        y = 1.0 / 6227020800.0
-        y = y * r + 1.0 / 479001600.0
-        y = y * r + 1.0 / 39916800.0
-        y = y * r + 1.0 / 3628800.0
-        y = y * r + 1.0 / 362880.0
-        y = y * r + 1.0 / 40320.0
-        y = y * r + 1.0 / 5040.0
-        y = y * r + 1.0 / 720.0
-        y = y * r + 1.0 / 120.0
-        y = y * r + 1.0 / 24.0
-        y = y * r + 1.0 / 6.0
-        y = y * r + 0.5
-        y = y * r * r + r + 1.0
-        return y * _reinterpreted(np.int64((n + 1023) << 52))  # type: ignore[call-arg]
-
-    return double
+    return exp
 
 
 def log(x):  # type: ignore[no-untyped-def]
@@ -141,21 +123,14 @@ def _log_overload(x):  # type: ignore[no-untyped-def]
     def double(x):  # type: ignore[no-untyped-def]
         # x = 2^n (1 + f) with 1 + f from sqrt(1/2) to sqrt(2). A float64 has its exponent in the bits from 52 on, so
         # the bits of x minus those of sqrt(1/2), shifted by 52, are n.
-        n = (_reinterpreted(x) - np.uint64(0x3FE6A09E667F3BCD)) >> np.uint64(52)  # type: ignore[call-arg]
+        n = (_reinterpreted(x) - np.uint64(0x3FE6A09E667F3BCD)) >> np.uint64(52)
         f = _reinterpreted(_reinterpreted(x) - (n << np.uint64(52))) - 1.0
         # log(1 + f) = 2 atanh(s) = 2 (s + s^3 / 3 + s^5 / 5 + ...), with abs(s) <= 0.172
         s = quotient(f, 2.0 + f)
         z = s * s
         y = 2.0 / 21.0
-        y = y * z + 2.0 / 19.0
-        y = y * z + 2.0 / 17.0
-        y = y * z + 2.0 / 15.0
-        y = y * z + 2.0 / 13.0
-        y = y * z + 2.0 / 11.0
-        y = y * z + 2.0 / 9.0
-        y = y * z + 2.0 / 7.0
-        y = y * z + 2.0 / 5.0
-        y = y * z + 2.0 / 3.0
+        for m in (19.0, 17.0, 15.0, 13.0, 11.0, 9.0, 7.0, 5.0, 3.0):
+            y = y * z + 2.0 / m
         return np.float64(np.int32(n)) * 0.6931471805599453 + (y * z * s + 2.0 * s)
 
     return double

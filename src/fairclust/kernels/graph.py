@@ -20,17 +20,17 @@ from fairclust.messages import count
 
 # With more features, trees are slower than computing all pairs: for 20,000 rows of 14 features, four times.
 _TREE_MAX_FEATURES = 8
+# Brute force takes 7 seconds for so many rows of 25 features on two cores.
+_EXACT_MAX_ROWS = 50_000
 _FAR_APART = "the points lie so far apart that their distances are not finite: rescale X"
 
 
-def build_knn_graph(
-    X: np.ndarray, n_neighbors: int = 20, *, random_state: Any = 0, exact_max_rows: int = 50_000
-) -> sp.csr_array:
+def build_knn_graph(X: np.ndarray, n_neighbors: int = 20, *, random_state: Any = 0) -> sp.csr_array:
     """Symmetric nearest-neighbour graph ``W = (A + A') / 2`` in float32.
 
     ``A[p, q] = 1`` if q is among the `n_neighbors` points nearest to p (Ziko et al., AAAI 2021, Experiments). As in
     the published program, p itself counts as one of them but gets no edge. A number above n_samples gives the complete
-    graph. Up to `exact_max_rows` rows neighbours are exact; above, they are approximate.
+    graph. With more than 50,000 rows, neighbours are approximate.
     """
     n_samples = len(X)
     if n_neighbors < 2 or n_samples < 2:
@@ -45,10 +45,9 @@ def build_knn_graph(
     # For infinite distances the k-d tree returns row numbers past the end, which would corrupt memory in a matrix.
     if not np.isfinite(np.einsum("pf,pf->p", 2 * points, 2 * points)).all():
         raise ValueError(_FAR_APART)
-    if n_samples > exact_max_rows:
+    if n_samples > _EXACT_MAX_ROWS:
         neighbors = _nearest_by_descent(points, n_neighbors, rng)
     else:
-        # Brute force takes 7 seconds for 50,000 rows of 25 features on two cores.
         neighbors = _nearest(points, points, n_neighbors)
 
     # If a point has more duplicates than neighbours, it may not be among its own neighbours. The last neighbour is then

@@ -295,7 +295,7 @@ class ListedPoints(Potentials):
         layout, total = self.layout, np.empty(self.layout.n_tiles)
         out = self._clusters, self.a, self.row_min, total
         run_over_tiles(
-            _squares_of_listed, layout.n_tiles, self.entries, self._rows, self._centers, layout, *out
+            _squares_of_listed, layout.n_tiles, self.a.size, self._rows, self._centers, layout, *out
         )
         self._row_min_sum, self._measured = float(total.sum()), True
 
@@ -343,7 +343,7 @@ class ListedPoints(Potentials):
         base = offset.min(axis=1, keepdims=True)
         map_of = self.a, self._clusters, dtype.type(scale), (offset - base).astype(dtype)
         out = self._shares, mass, potential, logsum
-        run_over_tiles(_soft_listed, layout.n_tiles, self.entries, *map_of, layout, *out)
+        run_over_tiles(_soft_listed, layout.n_tiles, self.a.size, *map_of, layout, *out)
         return self._summed(scale, base, mass, potential, logsum)
 
     def soft_moments(self, scale: float, offset: np.ndarray) -> tuple[np.ndarray, float, float, np.ndarray]:
@@ -368,7 +368,7 @@ class ListedPoints(Potentials):
         labels, mass = np.empty(self.n_samples, np.int32), np.empty((layout.n_tiles, self.n_clusters))
         cost = np.empty(layout.n_tiles)
         map_of, out = (self.a, self._clusters, prices), (labels, mass, cost)
-        run_over_tiles(_argmin_listed, layout.n_tiles, self.entries, *map_of, layout, *out)
+        run_over_tiles(_argmin_listed, layout.n_tiles, self.a.size, *map_of, layout, *out)
         counts = sum_by_group(mass, layout, self.n_groups)
         paid = float(cost.sum()) + self._row_min_sum
         results = counts, paid, paid + float((counts * prices).sum())

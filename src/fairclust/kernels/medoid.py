@@ -22,7 +22,6 @@ Bounds are lowered by an estimate of the rounding errors of the sums, so that th
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import NamedTuple
 
 import numpy as np
 from numba import njit
@@ -39,43 +38,26 @@ _TIE = 1e-12
 _SMALLEST = 1e-150
 
 
-class Medoid(NamedTuple):
-    """A medoid, or the best point found within a budget, with bounds on the least sum of Euclidean distances."""
-
-    # Row of the point, -1 if the cluster is empty. If sums agree to 1e-12, it is the smallest row, so that the order
-    # of summation does not matter.
-    row: int
-    cost: float  # the least sum that was found
-    lower_bound: float  # no point has a smaller sum; equal to `cost` if `row` is proved to be a medoid
-
-
 def medoids(
-    X: np.ndarray,
-    labels: np.ndarray,
-    n_clusters: int,
-    *,
-    exact_size: int = 0,
-    max_evaluations: int | None = None,
-) -> list[Medoid]:
-    """Medoid of every cluster, as a row of X, exact up to the rounding errors of float64 sums.
+    X: np.ndarray, labels: np.ndarray, n_clusters: int, *, max_evaluations: int, exact_size: int = 0
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Row of X of every cluster's medoid, -1 for an empty cluster, its sum of distances, and whether it is proved.
 
-    In many dimensions the bounds are weaker, and the search may take O(n^2) time. In a cluster of more than
-    `exact_size` points it stops after `max_evaluations` points, with the best of them and a lower bound.
+    It is exact up to the rounding errors of float64 sums. If sums agree to 1e-12, it is the smallest row. In many
+    dimensions the bounds are weaker, and the search may take O(n^2) time. In a cluster of more than `exact_size` points
+    it stops after `max_evaluations` points, with the best of them.
     """
     # The sort is stable, so that the smallest position in a cluster is the smallest row of `X`.
     order = np.argsort(labels, kind="stable")
     ends = np.searchsorted(labels[order], np.arange(n_clusters + 1))
-    result = []
-    for begin, end in pairwise(ends):
-        rows, n = order[begin:end], end - begin
-        if n == 0:
-            result.append(Medoid(-1, 0.0, 0.0))
-            continue
-        budget = n if max_evaluations is None or n <= exact_size else min(n, max_evaluations)
-        # The points are transposed, so that they are contiguous for each feature and the compiler can vectorise loops.
-        place, cost, bound = _medoid(np.ascontiguousarray(X[rows].T, np.float64), budget)
-        result.append(Medoid(int(rows[place]), float(cost), float(bound)))
-    return result
+    places, costs, proved = np.full(n_clusters, -1), np.zeros(n_clusters), np.ones(n_clusters, bool)
+    for k, (begin, end) in enumerate(pairwise(ends)):
+        if begin < end:
+            rows, budget = order[begin:end], exact_size if end - begin <= exact_size else max_evaluations
+            # The points are transposed, so that they are contiguous for each feature and loops vectorise.
+            place, costs[k], proved[k] = _medoid(np.ascontiguousarray(X[rows].T, np.float64), budget)
+            places[k] = rows[place]
+    return places, costs, proved
 
 
 @njit(cache=True, nogil=True)
@@ -105,19 +87,14 @@ def _distances_from(XT: NDArray, y: NDArray, out: NDArray) -> float:
 
 @njit(cache=True, nogil=True)
 def _raise_bounds(
-    XT: NDArray,
-    y: NDArray,
-    total: float,
-    distance: NDArray,
-    gradient: NDArray,
-    scratch: NDArray,
-    lower: NDArray,
-) -> None:
+    XT: NDArray, y: NDArray, total: float, distance: NDArray, scratch: NDArray, lower: NDArray
+) -> NDArray:
     """Raise the lower bound on every point's sum to the bound that follows from the evaluation at y.
 
-    Also writes the `gradient`, a subgradient at y of the sum of distances. Points equal to y add nothing to it.
+    Returns a subgradient at y of the sum of distances. Points equal to y add nothing to it.
     """
     d, n = XT.shape
+    gradient = np.empty(d)
     inverse = linear = scratch
     for j in range(n):
         inverse[j] = 1.0 / distance[j] if distance[j] > _SMALLEST else 0.0
@@ -139,6 +116,7 @@ def _raise_bounds(
         bound = max(abs(total - reach), linear[j]) - relative * (total + (d + 1.0) * reach)
         if bound > lower[j]:
             lower[j] = bound
+    return gradient
 
 
 @njit(cache=True, nogil=True)
@@ -229,20 +207,18 @@ def _curved_bound(
 
 
 @njit(cache=True, nogil=True)
-def _medoid(XT: NDArray, budget: int) -> tuple[int, float, float]:
-    """Medoid of the columns of XT, its cost, and a lower bound on the least cost."""
+def _medoid(XT: NDArray, budget: int) -> tuple[int, float, bool]:
+    """Medoid of the columns of XT, its cost, and whether all other columns were ruled out within the budget."""
     d, n = XT.shape
     distance = np.empty(n)
     scratch = np.empty(n)
-    gradient = np.empty(d)
     lower = np.zeros(n)
     sums = np.full(n, np.inf)  # of the points that were evaluated
 
     z = _geometric_median(XT, distance, scratch)
     total_z = _distances_from(XT, z, distance)
-    gradient_z = np.empty(d)
     order = np.argsort(distance, kind="mergesort")
-    _raise_bounds(XT, z, total_z, distance, gradient_z, scratch, lower)
+    gradient = _raise_bounds(XT, z, total_z, distance, scratch, lower)
     size, radius, moment = _ring_moments(XT, z, distance, order)
     reach = distance.copy()
     # The matrix of the curvature bound for a block of candidates is ``weight`` times the identity minus `matrix`.
@@ -250,9 +226,8 @@ def _medoid(XT: NDArray, budget: int) -> tuple[int, float, float]:
     weight = 0.0
     rounding = (n + d * d + 64.0) * 4.4e-16
 
-    best = np.inf
+    best, proved = np.inf, True
     used = 0
-    y = np.empty(d)
     for p in range(n):
         i = order[p]
         if p % _BLOCK == 0:
@@ -262,13 +237,14 @@ def _medoid(XT: NDArray, budget: int) -> tuple[int, float, float]:
         # A point with the same sum as the best is not skipped, because its lower bound cannot exceed that sum.
         if sums[i] < np.inf or lower[i] > best:
             continue
-        bound = _curved_bound(XT, i, z, total_z, gradient_z, weight, matrix)
+        bound = _curved_bound(XT, i, z, total_z, gradient, weight, matrix)
         bound -= rounding * (total_z + (d + 2.0) * n * reach[i])
-        lower[i] = max(lower[i], bound)
-        # When the budget is used up, the loop continues only to raise the bounds.
-        if lower[i] > best or used == budget:
+        if bound > best:
             continue
-        y[:] = XT[:, i]
+        if used == budget:
+            proved = False
+            break
+        y = XT[:, i].copy()
         total = _distances_from(XT, y, distance)
         used += 1
         best = min(best, total)
@@ -276,13 +252,9 @@ def _medoid(XT: NDArray, budget: int) -> tuple[int, float, float]:
             # Copies of the point have the same sum and need no evaluation of their own.
             if distance[j] == 0.0:
                 sums[j] = total
-        _raise_bounds(XT, y, total, distance, gradient, scratch, lower)
+        _raise_bounds(XT, y, total, distance, scratch, lower)
 
     index = 0
     while sums[index] > best * (1.0 + _TIE):
         index += 1
-    bound = best
-    for j in range(n):
-        if sums[j] == np.inf and lower[j] < bound:
-            bound = lower[j]
-    return index, best, bound
+    return index, best, proved

@@ -47,17 +47,14 @@ def worth_listing(n_samples: int, n_groups: int, n_clusters: int) -> bool:
     return n_clusters >= _MANY_CLUSTERS and n_samples >= _PER_CELL * n_groups * n_clusters
 
 
-class TileRoom:
-    """Arrays for the tiles of at most `n_points` points and for their distances. They may be used again and again."""
-
-    def __init__(
-        self, n_points: int, n_groups: int, n_features: int, n_clusters: int, dtype: DTypeLike
-    ) -> None:
-        # The last tile of every group may be partly empty.
-        n_tiles = n_points // TILE + n_groups
-        self.packed = zero_tiles(n_tiles, n_features, dtype)
-        self.a = zero_tiles(n_tiles, n_clusters, dtype)
-        self.row_min = np.zeros((n_tiles, TILE), dtype)
+def tile_room(
+    n_points: int, n_groups: int, n_features: int, n_clusters: int, dtype: DTypeLike
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Arrays for the tiles, the distances and the least distances of at most `n_points` points."""
+    # The last tile of every group may be partly empty.
+    n_tiles = n_points // TILE + n_groups
+    packed, a = (zero_tiles(n_tiles, n_rows, dtype) for n_rows in (n_features, n_clusters))
+    return packed, a, np.zeros((n_tiles, TILE), dtype)
 
 
 @dataclass(kw_only=True)
@@ -85,20 +82,19 @@ class TiledPoints(Potentials):
         squared: bool = True,
         dtype: DTypeLike = np.float32,
         weights: np.ndarray | None = None,
-        room: TileRoom | None = None,
+        room: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None,
     ) -> Self:
         """Sort rows by group and copy them into tiles. The default shift is the mean of the rows.
 
         The next points that are packed into the same `room` overwrite these.
         """
-        room = room or TileRoom(len(codes), n_groups, X.shape[1], n_clusters, dtype)
+        room = room or tile_room(len(codes), n_groups, X.shape[1], n_clusters, dtype)
         layout = make_layout(codes, n_groups)
-        tiles = slice(layout.n_tiles)
+        packed, a, row_min = (part[: layout.n_tiles] for part in room)
         shift = X.mean(axis=0, dtype=np.float64) if shift is None else shift
-        packed = pack_points(X, layout, shift, out=room.packed[tiles])
-        table = room.a[tiles], room.row_min[tiles]
+        pack_points(X, layout, shift, out=packed)
         return cls(
-            layout, n_groups, *table, weights=weights, X=X, shift=shift, packed=packed, squared=squared
+            layout, n_groups, a, row_min, weights=weights, X=X, shift=shift, packed=packed, squared=squared
         )
 
     def with_clusters(self, n_clusters: int) -> Self:
@@ -140,7 +136,7 @@ class TiledPoints(Potentials):
         layout, total = self.layout, np.empty(self.layout.n_tiles)
         shifted = np.ascontiguousarray(centers - self.shift, self.a.dtype)
         given, out = (self.packed, shifted, not self.squared), (self.a, self.row_min, total)
-        run_over_tiles(_distances, layout.n_tiles, self.entries, *given, layout, *out)
+        run_over_tiles(_distances, layout.n_tiles, self.a.size, *given, layout, *out)
         self.row_min_sum = float(total.sum()) if self.weights is None else self._weighed_minima()
 
     def sums(self, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -131,16 +131,19 @@ def _gradient(rows, blocks, slack, step, damping):  # type: ignore[no-untyped-de
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)
-def reduced_system(rows, helpers, blocks, slack, y, damping, free):  # type: ignore[no-untyped-def]
+def reduced_system(model, free):  # type: ignore[no-untyped-def]
     """The linear system of the free multipliers if all others become zero.
 
     In every cluster, the equation ``helpers' y = 0`` of a helper gives the multiplier of a free row that has this
-    helper alone, and that row's gradient gives the helper. The system is for the other free rows.
+    helper alone, and that row's gradient gives the helper. The system is for the other free rows. `model` holds rows,
+    helpers, blocks, slack, multipliers and damping, see `step_of_rows`.
 
     Returns
     -------
     matrix, right : ndarray of shape (n, n), (n,)
         The lower triangle of the matrix, and the right side.
+    reduced : tuple
+        These arrays, for `expanded`:
     step : ndarray of shape (n_rows, n_clusters)
         The step without the solution.
     given, weight : ndarray of shape (n_helpers, n_clusters)
@@ -151,6 +154,7 @@ def reduced_system(rows, helpers, blocks, slack, y, damping, free):  # type: ign
     falls : ndarray of shape (n, n_helpers)
         By how much the multiplier that a helper's equation gives falls if one in the system rises by one.
     """
+    rows, helpers, blocks, slack, y, damping = model
     n_rows, n_groups = rows.shape
     n_clusters, n_helpers = y.shape[1], helpers.shape[1]
     step, is_given = np.zeros(y.shape), np.zeros(y.shape, np.bool_)
@@ -202,33 +206,17 @@ def reduced_system(rows, helpers, blocks, slack, y, damping, free):  # type: ign
                     total += damping * falls[a, p] * falls[b, p]
             matrix[a, b] = total
         matrix[a, a] += damping
-    return matrix, right, step, given, weight, row[:n], cluster[:n], falls
+    return matrix, right, (step, given, weight, row[:n], cluster[:n], falls)
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)
-def expanded(  # type: ignore[no-untyped-def]
-    rows,
-    helpers,
-    blocks,
-    slack,
-    y,
-    damping,
-    free,
-    exact,
-    least,
-    most,
-    solved,
-    step,
-    given,
-    weight,
-    row,
-    cluster,
-    falls,
-):
+def expanded(model, free, exact, least, most, solved, reduced):  # type: ignore[no-untyped-def]
     """The multipliers by the solution of `reduced_system`, which of them have the wrong state, and how many do.
 
     Free multipliers must not be below `least`, and the gradient of others not above `most`.
     """
+    rows, helpers, blocks, slack, y, damping = model
+    step, given, weight, row, cluster, falls = reduced
     n_helpers = helpers.shape[1]
     for a in range(len(row)):
         step[row[a], cluster[a]] += solved[a]

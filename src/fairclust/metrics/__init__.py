@@ -28,7 +28,6 @@ _MODULE_OF = {
     "average_balance": "fairness",
     "awd": "fairness",
     "balance": "fairness",
-    "cluster_sizes": "counts",
     "clustering_error": "quality",
     "contingency": "counts",
     "data_balance": "fairness",

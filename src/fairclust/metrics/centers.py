@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fairclust.metrics.counts import cluster_sizes
+from fairclust.metrics.counts import checked_codes
 
 # Rows per block, so that temporary arrays stay in the cache and do not grow with the data.
 _CHUNK_ROWS = 16_384
@@ -13,20 +13,18 @@ _CHUNK_ROWS = 16_384
 _PAIRS = 2**22
 
 
-def points_and_labels(
-    X: ArrayLike, labels: ArrayLike, *, finite: bool = True
-) -> tuple[NDArray, NDArray[np.integer]]:
-    """Points and labels as arrays; ValueError if the lengths differ, or the labels are not non-negative integers.
+def points_and_labels(X: ArrayLike, labels: ArrayLike) -> tuple[NDArray, NDArray[np.integer]]:
+    """Points and labels as arrays.
 
-    With `finite`, it is also a ValueError if there is no point or a value is not finite.
+    ValueError if the lengths differ, the labels are not non-negative integers, there is no point, or a value is not
+    finite.
     """
-    points, codes = np.asarray(X), np.asarray(labels)
-    cluster_sizes(codes)  # checks the labels
+    points, codes = np.asarray(X), checked_codes(labels, "labels")[0]
     if points.ndim != 2 or len(points) != codes.size:
         raise ValueError(f"X {points.shape} must have one row for each of {codes.size} labels")
-    if finite and codes.size == 0:
+    if codes.size == 0:
         raise ValueError("there is no point")
-    if finite and not np.isfinite(points).all():
+    if not np.isfinite(points).all():
         raise ValueError("X must be finite")
     return points, codes
 
@@ -45,7 +43,7 @@ def cluster_means(X: NDArray, labels: NDArray[np.integer]) -> NDArray[np.float64
     """Mean of every cluster, shape (n_clusters, n_features); zeros for a cluster without points."""
     import scipy.sparse as sp
 
-    sizes = cluster_sizes(labels)
+    sizes = np.bincount(labels)
     sums = np.zeros((sizes.size, X.shape[1]))
     for block in blocks(len(labels)):
         rows = labels[block]

@@ -8,9 +8,8 @@ All functions follow these conventions:
 
 * A group without points is left out.
 * If one group is left, every clustering is fair: ratios are 1, gaps and divergences 0.
-* An empty cluster (a column of zeros) has no shares. The ratio metrics, where 1 is fair (`balance`,
-  `average_balance`, `fairness_ratio`), count it as 0, so that a method does not gain by losing one of its K clusters.
-  The sums of divergences and gaps leave it out.
+* An empty cluster (a column of zeros) has no shares. The metrics where 1 is fair count it as 0, so that a method does
+  not gain by losing one of its K clusters. Sums of divergences and gaps leave it out.
 * Counts are multiplied before they are divided wherever possible, so that an exactly proportional clustering
   scores exactly 0 or 1 (up to counts whose products stay below 2^53).
 
@@ -74,7 +73,7 @@ def fairness_error(labels: ArrayLike, *, sensitive_features: ArrayLike | None = 
     """Summed Kullback-Leibler divergence of the shares from those in the data: sum_k KL(mu || P_k), natural log.
 
     As in the paper, this is the sum over the clusters and not their mean, so it grows with K. It is ``inf`` if a
-    cluster that has points lacks a group. Empty clusters, whose shares are undefined, add nothing.
+    cluster that has points lacks a group. Empty clusters add nothing.
     """
     counts = _table(labels, sensitive_features)
     group_sizes = counts.sum(axis=1)

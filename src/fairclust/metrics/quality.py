@@ -22,15 +22,15 @@ from fairclust.metrics.centers import (
     points_and_labels,
     squared_distances_to_centers,
 )
-from fairclust.metrics.counts import cluster_sizes, contingency, integers
+from fairclust.metrics.counts import checked_codes, contingency
 from fairclust.metrics.registry import documented, metric
 
 if TYPE_CHECKING:
     import scipy.sparse as sp
 
-# With more rows, no medoid is proved, and so many members of each cluster are tried, those near the geometric median
-# first.
-_EXACT_MAX_ROWS, _NEAR_MEDIAN = 200_000, 16
+# The most members of a cluster that are tried to prove its medoid. With more than _EXACT_MAX_ROWS rows, no medoid is
+# proved, and _NEAR_MEDIAN members are tried, those near the geometric median first.
+_MOST_TRIED, _EXACT_MAX_ROWS, _NEAR_MEDIAN = 10_000, 200_000, 16
 # The Dunn index takes this many points at once. The bound on its distances allows for this relative rounding error.
 _QUERIES, _ROUNDING = 500, 1e-9
 _SSE = "Ziko et al. 2021 (VFC), Table 1; Pan et al. 2023 (BFKM), Table IV"
@@ -42,13 +42,8 @@ def sse(X: ArrayLike, labels: ArrayLike) -> float:
 
     This is also the cost of the tables of Park et al. (FMC): their text says 'distances', the tables hold squared
     distances.
-
-    Parameters
-    ----------
-    X : array-like of shape (n_samples, n_features)
-        Points, which need not be finite. Points in float32 are not converted; sums are in float64.
     """
-    points, codes = points_and_labels(X, labels, finite=False)
+    points, codes = points_and_labels(X, labels)
     means = cluster_means(points, codes)
     total = 0.0
     for block in blocks(codes.size):
@@ -59,34 +54,21 @@ def sse(X: ArrayLike, labels: ArrayLike) -> float:
     return total
 
 
-@metric(
-    "K-medians cost",
-    (0.0, inf),
-    "lower",
-    "Ziko et al. 2021 (VFC), Table 1",
-    needs="X",
-    decimals=1,
-)
-def kmedians_cost(X: ArrayLike, labels: ArrayLike, *, max_evaluations: int = 10_000) -> float:
+@metric("K-medians cost", (0.0, inf), "lower", "Ziko et al. 2021 (VFC), Table 1", needs="X", decimals=1)
+def kmedians_cost(X: ArrayLike, labels: ArrayLike) -> float:
     """Sum of Euclidean distances to the cluster medoids, the k-medians objective.
 
-    The cost is ``nan`` if the search for a medoid was given up. With more than 200,000 rows, the best of sixteen
-    members near a cluster's geometric median replaces its medoid, because proving a medoid takes hours. The cost is
-    then an upper bound.
-
-    Parameters
-    ----------
-    max_evaluations : int, default 10,000
-        Give up on a cluster if its medoid is not proved after this many points were tried.
+    The cost is ``nan`` if a medoid is not proved after 10,000 points of its cluster were tried. With more than 200,000
+    rows, the best of sixteen members near a cluster's geometric median replaces its medoid, because proving a medoid
+    takes hours. The cost is then an upper bound.
     """
     from fairclust.kernels.medoid import medoids
 
     points, codes = points_and_labels(X, labels)
     proves = len(points) <= _EXACT_MAX_ROWS
-    most = max_evaluations if proves else _NEAR_MEDIAN
-    tried = medoids(points, codes, codes.max() + 1, max_evaluations=most)
-    cost = sum((medoid.cost for medoid in tried), 0.0)
-    return float("nan") if proves and sum((medoid.lower_bound for medoid in tried), 0.0) < cost else cost
+    most = _MOST_TRIED if proves else _NEAR_MEDIAN
+    _, costs, proved = medoids(points, codes, codes.max() + 1, max_evaluations=most)
+    return float("nan") if proves and not proved.all() else sum(costs.tolist())
 
 
 @metric("DI", (0.0, inf), "higher", "Dunn 1974; Pan et al. 2023 (BFKM), Table IV", needs="X")
@@ -95,15 +77,9 @@ def dunn_index(X: ArrayLike, labels: ArrayLike) -> float:
 
     It is ``nan`` with fewer than two non-empty clusters, and for 0/0 (all points equal), and ``inf`` if the points of
     each cluster coincide and the clusters differ.
-
-    Parameters
-    ----------
-    labels : array-like of int, shape (n_samples,)
-        Cluster of each point. Any integers, also negative ones.
     """
-    present, clusters = np.unique(integers(labels, "labels"), return_inverse=True)
-    points, codes = points_and_labels(X, clusters)
-    of_clusters = [points[codes == k].astype(np.float64) for k in range(len(present))]
+    points, codes = points_and_labels(X, labels)
+    of_clusters = [points[codes == k].astype(np.float64) for k in np.unique(codes)]
     separation, diameter = _separation(of_clusters), max(map(_diameter, of_clusters))
     if np.isinf(separation):
         return float("nan")
@@ -162,8 +138,7 @@ def ncut(W: sp.sparray | sp.spmatrix | ArrayLike, labels: ArrayLike) -> float:
     """
     import scipy.sparse as sp
 
-    sizes = cluster_sizes(labels)
-    codes = np.asarray(labels)
+    codes, _ = checked_codes(labels, "labels")
     weights = sp.csr_array(W)
     if weights.shape != (codes.size, codes.size):
         raise ValueError(f"W must have shape ({codes.size}, {codes.size}), not {weights.shape}")
@@ -171,9 +146,10 @@ def ncut(W: sp.sparray | sp.spmatrix | ArrayLike, labels: ArrayLike) -> float:
         raise ValueError("W must not have negative weights")
     tail = np.repeat(codes, np.diff(weights.indptr))
     cut = tail != codes[weights.indices]
-    volume = np.bincount(tail, weights=weights.data, minlength=sizes.size)[sizes > 0]
+    present = np.bincount(codes) > 0
+    volume = np.bincount(tail, weights=weights.data, minlength=present.size)[present]
     # The weights of the cut edges are summed directly, so that a partition that cuts no edge scores exactly 0.
-    crossing = np.bincount(tail[cut], weights=weights.data[cut], minlength=sizes.size)[sizes > 0]
+    crossing = np.bincount(tail[cut], weights=weights.data[cut], minlength=present.size)[present]
     if (volume == 0).any():
         return float("nan")
     return float((crossing / volume).sum())
@@ -183,8 +159,7 @@ def ncut(W: sp.sparray | sp.spmatrix | ArrayLike, labels: ArrayLike) -> float:
 def clustering_error(labels: ArrayLike, truth: ArrayLike) -> float:
     """Share of misclassified points under the best matching of clusters to true clusters.
 
-    The papers use it on the stochastic block model. The matching is solved exactly, as an assignment problem instead of
-    by trying all permutations.
+    The papers use it on the stochastic block model. The matching is exact.
 
     Parameters
     ----------

@@ -118,25 +118,15 @@ def documented(function: _Function, source: str = "", returns: str = "") -> _Fun
     raises = ""
     for doc in (__doc__, function.__globals__["__doc__"], function.__doc__):
         sections = doc_sections(doc)
-        stated = {
-            name: entry
-            for name, entry in doc_entries(sections.get("Parameters")).items()
-            if name in parameters
-        }
+        stated = doc_entries(sections.get("Parameters", ""))
         entries |= stated
-        raises = sections.get("Raises", raises) if stated else raises
-    shown = "\n".join(dict.fromkeys(entries[name] for name in parameters if name in entries))
+        raises = sections.get("Raises", raises) if stated.keys() & parameters.keys() else raises
+    shown = "\n".join(entries[name] for name in parameters if name in entries)
     references = "" if source in _NO_PAPERS else source
     known = {"Returns": returns, "Raises": raises, "References": references}
     complete = {**known, **sections, "Parameters": shown}
     parts = [f"{name}\n{'-' * len(name)}\n{complete[name]}" for name in _ORDER if complete.get(name)]
     function.__doc__ = "\n\n".join([complete[""], *parts])
-    return _with_paired_rows(function)
-
-
-def _with_paired_rows(function: _Function) -> _Function:
-    """The function, which refuses pandas arguments whose indexes are in different orders."""
-    parameters = inspect.signature(function).parameters
 
     @functools.wraps(function)
     def checked(*args: Any, **given: Any) -> Any:
@@ -155,7 +145,6 @@ def doc_sections(doc: str | None) -> dict[str, str]:
     return {"": text, **dict(zip(parts[::2], parts[1::2], strict=True))}
 
 
-def doc_entries(section: str | None) -> dict[str, str]:
-    """The description of each parameter in a section; several parameters can share one."""
-    entries = re.split(r"\n(?=\S)", section or "")
-    return {name: entry for entry in entries for name in entry.partition(" : ")[0].split(", ")}
+def doc_entries(section: str) -> dict[str, str]:
+    """The description of each parameter in a section."""
+    return {entry.partition(" : ")[0]: entry for entry in re.split(r"\n(?=\S)", section)}

@@ -154,10 +154,9 @@ def medoid_centers(X: np.ndarray, labels: np.ndarray, old: Prototypes) -> Protot
     In clusters of at most `_EXACT_SIZE` points the medoid is exact. In larger ones it is the best of at most
     `_MAX_EVALUATIONS` points.
     """
-    clusters = medoids(X, labels, len(old.centers), exact_size=_EXACT_SIZE, max_evaluations=_MAX_EVALUATIONS)
+    found, *_ = medoids(X, labels, len(old.centers), exact_size=_EXACT_SIZE, max_evaluations=_MAX_EVALUATIONS)
     centers = old.centers.copy()
     rows = np.full(len(centers), -1) if old.rows is None else old.rows.copy()
-    for k, medoid in enumerate(clusters):
-        if medoid.row >= 0:
-            rows[k], centers[k] = medoid.row, X[medoid.row]
+    full = found >= 0
+    rows[full], centers[full] = found[full], X[found[full]]
     return Prototypes(centers, rows)

@@ -292,14 +292,14 @@ def step_of_rows(
     least, most = -_ZERO * np.abs(y).max(), _ZERO * np.abs(slack).max()
     fewest, patience = y.size + 1, _FULL_PIVOTS
     for _ in range(_PIVOTS):
-        matrix, right, *system = reduced_system(*model, free)
+        matrix, right, reduced = reduced_system(model, free)
         if len(right):
             # The transpose has the order that LAPACK works in, and its upper triangle is set.
             _, right, failed = dposv(matrix.T, right, overwrite_a=True)
             if failed:
                 # No point is near a boundary.
                 return None
-        new, wrong, n_wrong = expanded(*model, free, exact, least, most, right, *system)
+        new, wrong, n_wrong = expanded(model, free, exact, least, most, right, reduced)
         if not n_wrong:
             return np.where(exact[:, None], new, np.maximum(new, 0.0))
         if n_wrong < fewest:
