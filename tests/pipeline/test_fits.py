@@ -17,7 +17,7 @@ from fairclust.metrics import sse
 from fairclust.pipeline.fit_process import fit_process
 from fairclust.pipeline.fits import Request, fit_grids
 from fairclust.pipeline.scores import labels_of, read_fits
-from working_folder import is_alive, wait_until
+from working_folder import wait_for_end, wait_until
 
 ODD = Request(
     **{"dataset": "toy", "method": "odd", "class_path": "odd_methods.Odd", "code": "c1", "grids": []},
@@ -174,7 +174,7 @@ def test_a_job_that_is_killed_loses_the_fit_in_flight_and_its_process_ends(run, 
     (child,) = psutil.Process(pid).children()
     os.kill(pid, 9)
     os.waitpid(pid, 0)
-    wait_until(lambda: not is_alive(child.pid), 5)
+    wait_for_end(child, 5)
     notes()
     assert run(grid("ok", "global", "skip")).status.tolist() == ["ok", "ok", "skipped"]
     assert notes() == {"skip": 1}
