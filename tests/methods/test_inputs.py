@@ -25,14 +25,6 @@ def frame():
     return pd.DataFrame({"a": rng.normal(size=60), "b": rng.integers(0, 9, 60)})
 
 
-def test_plain_clustering_needs_no_groups(frame):
-    model = KMeans(3, random_state=0).fit(frame)
-    assert model.inertia_ == pytest.approx(
-        ((frame.to_numpy() - model.cluster_centers_[model.labels_]) ** 2).sum()
-    )
-    np.testing.assert_array_equal(model.predict(frame), model.labels_)
-
-
 def test_nullable_columns_are_numbers_and_their_missing_cells_are_named(frame):
     nullable = frame.astype({"b": "Int64"})
     plain = KMeans(3, random_state=0).fit(frame)
