@@ -116,9 +116,3 @@ def test_errors_in_values_of_programs_name_file_and_line(tmp_path, old, new, mes
     with pytest.raises(ConfigError, match=message) as error:
         load_programs(path, {"theirs": theirs})
     assert "p_programs.csv" in str(error.value)
-
-
-def test_a_file_of_programs_needs_its_columns(tmp_path):
-    (tmp_path / "x.csv").write_text("table,dataset\n")
-    with pytest.raises(ConfigError, match="lacks the columns"):
-        load_programs(tmp_path / "x.csv", {})
