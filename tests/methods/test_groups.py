@@ -44,6 +44,7 @@ def test_missing_values_are_refused_as_groups(groups):
         ((1.5, 0.5, 1.5), [0.5, 1.5]),
         (np.ma.masked_array([3, 4, 3], mask=False), [3, 4]),
         ([["m"], ["f"], ["m"]], ["f", "m"]),
+        (pd.DataFrame({"sex": pd.Categorical(["m", "f", "m"])}), ["f", "m"]),
     ],
 )
 def test_values_keep_their_kind(groups, names):
