@@ -12,10 +12,11 @@ import psutil
 import pytest
 
 from fairclust.datasets.errors import DatasetError
-from fairclust.datasets.store import load_prepared
+from fairclust.datasets.store import load_prepared, read_card
 from fairclust.metrics import sse
+from fairclust.pipeline.data import build_graph
 from fairclust.pipeline.fit_process import fit_process
-from fairclust.pipeline.fits import Request, fit_grids
+from fairclust.pipeline.fits import Request, fit_grids, input_hash
 from fairclust.pipeline.scores import labels_of, read_fits
 from working_folder import wait_for_end, wait_until
 
@@ -115,6 +116,15 @@ def test_narrower_and_wider_grids_and_other_names_fit_only_what_no_cache_has(run
 def test_another_random_state_is_another_fit(run, notes):
     first, other = run(grid("ok")), run(grid("ok"), dataset="other")
     assert notes() == {"ok": 2} and first.key[0] != other.key[0]
+
+
+def test_another_graph_is_another_fit(data, tmp_path):
+    card, graph = read_card(data), tmp_path / "graph"
+    hashes = [card["data_hash"]]
+    for n_neighbors in (5, 6):
+        build_graph(data, graph, n_neighbors=n_neighbors)
+        hashes.append(input_hash(card, graph))
+    assert len({*hashes}) == 3 and all(found.startswith(hashes[0]) for found in hashes)
 
 
 def test_a_new_or_edited_metric_scores_again_without_fitting(run, notes, monkeypatch):
