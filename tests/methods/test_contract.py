@@ -114,6 +114,18 @@ def test_predict_follows_from_the_attributes(model, grouped_blobs):
     assert (best != model.labels_).sum() == getattr(model, "n_rounded_", 0) < 10
 
 
+def test_a_model_predicts_what_it_was_fitted_for(model, grouped_blobs):
+    X, codes = grouped_blobs(n_samples=60)
+    if not hasattr(model, "predict"):
+        pytest.skip("no map for new points")
+    model.fit(X, sensitive_features=codes)
+    expected, score = (of(X, sensitive_features=codes) for of in (model.predict, model.score))
+    for n_clusters in (2, 5):
+        model.set_params(n_clusters=n_clusters)
+        np.testing.assert_array_equal(model.predict(X, sensitive_features=codes), expected)
+        assert model.score(X, sensitive_features=codes) == score
+
+
 def test_a_refit_has_no_attribute_of_the_fit_before(model, grouped_blobs):
     X, groups = grouped_blobs(n_samples=60)
     fresh = clone(model).set_params(n_clusters=1).fit(X, sensitive_features=groups)

@@ -9,10 +9,8 @@ import pytest
 from fairclust import (
     KMeans,
     PriceFairKMeans,
-    PriceFairKMedians,
     SociallyFairKMeans,
     VariationalFairKMeans,
-    VariationalFairKMedians,
     fair_assignment,
     profiles,
 )
@@ -62,26 +60,6 @@ def test_a_table_of_pyarrow_is_checked_as_a_data_frame_is(frame):
     dates = pa.Table.from_pandas(frame.assign(when=pd.date_range("2020-01-01", periods=60)))
     with pytest.raises(ValueError, match="X holds dates or durations in column 'when'"):
         KMeans(3).fit(dates)
-
-
-CLASSES = [
-    PriceFairKMeans,
-    PriceFairKMedians,
-    SociallyFairKMeans,
-    VariationalFairKMeans,
-    VariationalFairKMedians,
-]
-
-
-@pytest.mark.parametrize("cls", CLASSES)
-def test_a_model_predicts_what_it_was_fitted_for(frame, cls):
-    groups = ["f", "m"] * 30
-    model = cls(n_clusters=3, random_state=0).fit(frame, sensitive_features=groups)
-    expected, score = (of(frame, sensitive_features=groups) for of in (model.predict, model.score))
-    for n_clusters in (2, 5):
-        model.set_params(n_clusters=n_clusters)
-        np.testing.assert_array_equal(model.predict(frame, sensitive_features=groups), expected)
-        assert model.score(frame, sensitive_features=groups) == score
 
 
 def test_a_fit_that_fails_leaves_the_model_as_it_was(frame):
