@@ -30,11 +30,6 @@ def planned(plan):
     return found
 
 
-@pytest.fixture(scope="module")
-def quickstart(shipped):
-    return load_config(laid_over(shipped, read_yaml(ROOT / "config/quickstart.yaml")))
-
-
 def products(config, kind):
     for paper in config.run.papers:
         for name, spec in getattr(config.papers[paper], kind).items():
@@ -187,7 +182,8 @@ def test_rows_with_a_printed_setting_have_five_starts(catalogue, plan):
                 assert len(found) >= 5, (name, row.dataset, row.method, row.lam)
 
 
-def test_the_quickstart_needs_no_download_and_runs_every_method(quickstart):
+def test_the_quickstart_needs_no_download_and_runs_every_method(shipped):
+    quickstart = load_config(laid_over(shipped, read_yaml(ROOT / "config/quickstart.yaml")))
     fits = Plan(quickstart).fits.values()
     assert all(quickstart.datasets[fit.dataset].generator for fit in fits)
     ran = {fit.method for fit in fits if fit.dataset == "diabetes_sklearn"}

@@ -173,13 +173,8 @@ def test_pickles_are_not_loaded(tmp_path):
 # Graphs
 
 
-@pytest.fixture
-def graph():
-    return build_knn_graph(np.random.default_rng(0).normal(size=(50, 3)), 5), {"n_neighbors": 5}
-
-
-def test_round_trip_of_a_graph(graph, tmp_path):
-    W, info = graph
+def test_round_trip_of_a_graph(tmp_path):
+    W, info = build_knn_graph(np.random.default_rng(0).normal(size=(50, 3)), 5), {"n_neighbors": 5}
     folder = tmp_path / "new" / "graph"
     for weights in (2 * W, W, W):  # the last file replaces the others
         before = (folder / ARRAYS).read_bytes() if folder.exists() else b""

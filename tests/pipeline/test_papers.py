@@ -1,7 +1,5 @@
 """Papers as data: the file of a paper, and the CSV of what it reports."""
 
-from pathlib import Path
-
 import pandas as pd
 import pytest
 
@@ -10,7 +8,6 @@ from fairclust.pipeline.papers import ProgramSpec
 from fairclust.pipeline.reported import load_programs, load_reported
 from small import small_config, small_paper
 
-ROOT = Path(__file__).parents[2]
 HEAD = "table,dataset,n_clusters,method,metric,value"
 RUN = {"datasets": ["a"], "methods": ["m"]}
 
