@@ -11,8 +11,6 @@ from fairclust import (
     PriceFairKMeans,
     SociallyFairKMeans,
     VariationalFairKMeans,
-    fair_assignment,
-    profiles,
 )
 from fairclust.group_encoding import encode_groups
 
@@ -78,17 +76,6 @@ def test_an_interrupt_of_compiled_code_stays_an_interrupt(frame):
 
     with pytest.raises(KeyboardInterrupt):
         Interrupted(3).fit(frame)
-
-
-def test_rows_that_are_paired_by_another_order_are_refused(frame):
-    shuffled = frame.sample(frac=1, random_state=0)["b"]
-    for call in (
-        lambda: fair_assignment(frame, sensitive_features=shuffled),
-        lambda: profiles(frame, shuffled),
-        lambda: KMeans(3).fit(frame).score(frame, sample_weight=shuffled),
-    ):
-        with pytest.raises(ValueError, match="one index in different orders"):
-            call()
 
 
 def test_the_name_of_a_column_is_no_column(frame):
