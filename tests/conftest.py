@@ -94,13 +94,6 @@ def real(mirror, catalogue, tmp_path_factory):
     return prepare
 
 
-@pytest.fixture(scope="session")
-def adult(real):
-    """Return features and groups of Adult, prepared as the papers do."""
-    data = real("adult")
-    return data.X, data.groups
-
-
 @pytest.fixture
 def grouped_blobs():
     return make_grouped_blobs

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from documentation import PAGES, ROOT, blocks, keys_of, write_examples
+from documentation import PAGES, ROOT, blocks, keys_of
 from fairclust.datasets import spec
 from fairclust.pipeline import config, papers
 from fairclust.pipeline.config import Config, laid_over, load_config
@@ -39,20 +39,10 @@ def test_every_method_has_a_row_and_a_page_with_an_example():
         assert any(page in WITH_PYTHON and name in page.read_text() for page in pages), name
 
 
-def test_a_data_set_in_nine_lines_and_a_method_in_four(shipped, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    write_examples(tmp_path)
+def test_a_data_set_in_nine_lines_and_a_method_in_four():
+    """tests/test_docs_commands.py plans a run of both."""
     first, second = blocks("docs/gallery/adding.md", "yaml")
-    assert len(first.splitlines()) <= 9
-    assert len(second.splitlines()) <= 4
-    mine = laid_over(yaml.safe_load(first), yaml.safe_load(second))
-    mine["run"]["methods"].append("stripes")
-    config = load_config(laid_over(shipped, mine), user=mine)
-    fits = Plan(config).fits
-    assert set(fits) == {f"people/{method}" for method in mine["run"]["methods"]}
-    cells = fits["people/vfc_kmeans_accelerated"].cells()
-    assert {cell.params["lam"] for cell in cells} == {0, 50, 100}
+    assert len(first.splitlines()) <= 9 and len(second.splitlines()) <= 4
 
 
 @pytest.mark.parametrize("page", ["config/README.md", "docs/cluster.md"])

@@ -205,7 +205,7 @@ def test_snakemake_accepts_these(folder):
         assert not code, f"{shlex.join(words)}\n{said}"
     said_of = {shlex.join(words): said for words, (_, said) in zip(asked, ends, strict=True)}
     of_people = next(said for command, said in said_of.items() if "my.yaml" in command)
-    assert "people" in of_people and "synthetic" not in of_people
+    assert "people" in of_people and "synthetic" not in of_people and jobs_of(of_people)["fit"] == 4
     of_doe = next(said for command, said in said_of.items() if " doe " in command)
     assert "results/tables/doe/table1.md" in of_doe and "results/tables/vfc/table2.md" not in of_doe
     jobs = jobs_of(of_doe)

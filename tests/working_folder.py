@@ -184,19 +184,6 @@ def jobs_of(output):
     return {name: n for name, n in found.items() if name not in ("total", "all")}
 
 
-def is_alive(pid: int) -> bool:
-    """Whether a process is running. On Linux, a zombie, whose parent has not yet noticed its end, does not count."""
-    try:
-        os.kill(pid, 0)
-    except (ProcessLookupError, OverflowError):
-        return False
-    except PermissionError:
-        return True
-    with suppress(OSError):
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    return True
-
-
 def wait_until(condition, seconds=60, what="it"):
     """Wait until a condition is true, and return its value."""
     end = time.monotonic() + seconds
@@ -204,6 +191,12 @@ def wait_until(condition, seconds=60, what="it"):
         assert time.monotonic() < end, f"{what}: not within {seconds} s"
         time.sleep(0.05)
     return found
+
+
+def wait_for_end(process, seconds):
+    """Wait until a process has ended. A zombie, whose parent has not yet noticed its end, has ended."""
+    with suppress(psutil.NoSuchProcess):
+        wait_until(lambda: process.status() == psutil.STATUS_ZOMBIE, seconds, "the end of a process")
 
 
 def workers_in(folder):

@@ -18,9 +18,8 @@ from sklearn.base import clone
 from fairclust import ChunkError, KMeans, PriceFairKMeans, VariationalFairKMeans, open_chunks
 from fairclust.base import NotSupported
 from fairclust.chunks import passes
-from fairclust.chunks.passes import Engine, group_codes
+from fairclust.chunks.passes import Engine
 from fairclust.chunks.rows import ChunkedPoints
-from fairclust.chunks.sources import ArrayChunk
 from fairclust.chunks.survey import survey
 from fairclust.kernels.points import TiledPoints
 from fairclust.messages import UserError
@@ -280,26 +279,6 @@ def test_fit_reads_arrays_into_memory_and_files_in_chunks(blobs, mapped):
     assert PRICES.fit(mapped[0], sensitive_features=mapped[1]).labels_.dtype == np.uint8
 
 
-@pytest.mark.parametrize(
-    "values",
-    [
-        [7, 9, 7],
-        [True, False, True],
-        ["x", "y", "x"],
-        [b"x", b"y", b"x"],
-        [2**40, -5, 2**40],
-        [0.5, 2.0, 0.5],
-    ],
-    ids=str,
-)
-def test_groups_of_any_type(values):
-    values = np.array(values)
-    chunk = ArrayChunk(np.zeros((3, 1)), values, 0, 3, "X")
-    known = survey([chunk], Engine(), sample_rows=10, seed=0)
-    np.testing.assert_array_equal(known.names[group_codes(values, known.names, chunk)], values)
-    assert known.sizes.sum() == 3
-
-
 @pytest.mark.filterwarnings("ignore:sensitive_features.*are one value")
 @pytest.mark.parametrize("is_parquet", [False, True])
 def test_texts_that_differ_in_their_spelling_are_one_group(blobs, tmp_path, is_parquet):
@@ -455,23 +434,13 @@ def test_a_full_disk_leaves_no_file(mapped, tmp_path, monkeypatch):
     assert model.violation_ == 0
 
 
-def test_a_file_of_labels_is_looked_at_before_the_fit(mapped, tmp_path):
-    with pytest.raises(UserError, match=r"labels: there is no folder .*nowhere"):
-        fitted(PRICES, *mapped, labels=tmp_path / "nowhere" / "it.npy")
-
-
 def test_an_output_that_is_an_input_is_refused(blobs, mapped, parquet, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    soft, hard = tmp_path / "soft.npy", tmp_path / "hard.npy"
-    soft.symlink_to(mapped[0])
-    hard.hardlink_to(mapped[1])
     arrays = [np.load(path, mmap_mode="r") for path in mapped]
     part = next(parquet.glob("*.parquet"))
     for rows, output in (
         (mapped, mapped[0]),
         (mapped, "groups.npy"),
-        (mapped, soft),
-        (mapped, hard),
         # A slice or a view of a mapped array belongs to its file, too.
         ((arrays[0][:, :2], arrays[1]), "./X.npy"),
         ((blobs[0], np.asarray(arrays[1])), mapped[1]),

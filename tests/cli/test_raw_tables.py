@@ -3,11 +3,11 @@
 import io
 import json
 import os
-import pty
 import re
+import shlex
 import subprocess
 import sys
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 
 import numpy as np
 import pandas as pd
@@ -286,24 +286,12 @@ def test_every_method_of_a_front_has_as_many_starts():
     assert len(set(each)) > 1 and objective(model) == min(each)
 
 
-def test_methods_are_listed_and_misspelt_ones_refused(people, capsys):
-    text = told(run(capsys, "methods"))
-    assert all(f" {name} " in text for name in methods.__all__)
-    assert "did you mean 'price'" in refused(fit(capsys, people, "gender", "--method", "prize"))
-
-
 def on_a_terminal(*arguments):
     """Return the exit status of a command on a terminal of 80 x 24, and what it shows there."""
-    leader, follower = pty.openpty()
     environment = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "80", "LINES": "24"}
-    command = subprocess.Popen([*COMMAND, *arguments], stdout=follower, stderr=follower, env=environment)
-    os.close(follower)
-    shown = b""
-    with suppress(OSError):  # The terminal has ended.
-        while more := os.read(leader, 4096):
-            shown += more
-    os.close(leader)
-    return command.wait(), shown.decode()
+    command = ["script", "--quiet", "--return", "--command", shlex.join([*COMMAND, *arguments]), os.devnull]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, env=environment)
+    return done.returncode, done.stdout
 
 
 def test_a_terminal_has_colour_and_a_bar_and_a_pipe_has_neither(people, capsys):

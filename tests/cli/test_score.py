@@ -169,7 +169,7 @@ def test_a_table_without_labels_is_refused(clone, capsys):
     ("dataset", "options", "reason"),
     [
         ("tpy_blobs", (), "there is no data set 'tpy_blobs'; did you mean 'toy_blobs'"),
-        ("people", (), "expected " + "0" * 64),
+        ("people", (), "expected " + "0" * 64 + ". Fix: check its 'path'"),
         ("toy_blobs", ("--n-clusters", "1"), "K must be from 2 to the number of rows, 600; found 1"),
         ("toy_blobs", ("--n-clusters", "601"), "K must be from 2 to the number of rows, 600; found 601"),
         (

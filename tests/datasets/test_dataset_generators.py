@@ -116,11 +116,9 @@ GOOD = (np.zeros((3, 2)), np.array([0, 1, 0]), ("a", "b"), ("g", "h"))
         (4, sp.csr_array((2, 2)), r"a graph of shape \(2, 2\)"),
     ],
 )
-def test_generator_that_returns_nonsense(tmp_path, monkeypatch, position, value, message):
-    import toy_generator
-
+def test_generator_that_returns_nonsense(monkeypatch, position, value, message):
     result = list(GOOD)
     result[position : position + 1] = [value]
-    monkeypatch.setattr(toy_generator, "make", lambda: tuple(result))
+    monkeypatch.setattr("fairclust.datasets.blobs.make_group_blobs", lambda: tuple(result))
     with pytest.raises(DatasetError, match=message):
-        generated("toy_generator.make")
+        generated("fairclust.datasets.blobs.make_group_blobs")

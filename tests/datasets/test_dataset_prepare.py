@@ -138,11 +138,6 @@ def test_categorical_columns_are_codes_and_not_scaled(tmp_path):
     assert json.loads(json.dumps(ds.card)) == ds.card
 
 
-def test_all_features_leave_out_the_categorical_ones(tmp_path):
-    ds = prepare(tmp_path, features="all", categorical=["city"])
-    assert ds.feature_names == ("age", "hours", "city")
-
-
 def test_true_classes_are_not_a_feature(tmp_path):
     dropped = {"features": "all", "categorical": ["city"], "drop_rows": {"city": ["y"]}}
     plain, ds = (prepare(tmp_path, truth=truth, **dropped) for truth in (None, "hours"))
@@ -224,20 +219,6 @@ def test_errors(tmp_path, case):
 def test_advice_names_keys_of_the_data_set_and_no_options_of_the_command(tmp_path, text, advice):
     with pytest.raises(DatasetError, match=advice):
         prepare(tmp_path, text, features="all")
-
-
-def test_own_file_that_is_missing_or_another_one(tmp_path):
-    spec = DatasetSpec.model_validate(
-        {"title": "T", "source": "s", "sensitive": {"column": 0}, "n_clusters": 2}
-    )
-    own = tmp_path / "mine.csv"
-    for message in (
-        "mine.csv': no such file. Fix: check its 'path'",
-        "sha256 of 'mine.csv' is .* Fix: check",
-    ):
-        with pytest.raises(DatasetError, match=f"source 's'.*{message}"):
-            prepare_dataset("demo", spec, {"s": own}, {"s": SourceSpec(path=str(own), sha256="0" * 64)})
-        own.write_text(TEXT)
 
 
 def test_sources_on_the_card(tmp_path):

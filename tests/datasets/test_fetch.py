@@ -40,12 +40,6 @@ def test_adult_from_a_mirror_and_then_from_the_data_home(mirror, tmp_path, monke
     assert mixed["workclass"].dtype == "category" and "Private" in mixed["workclass"].cat.categories
 
 
-@pytest.mark.mirror
-def test_a_graph_is_a_matrix(mirror, tmp_path):
-    W, country = datasets.fetch_dataset("lastfm", mirror=mirror, data_home=tmp_path)
-    assert W.shape == (5576, 5576) and len(country) == 5576 and country.name == "target"
-
-
 def test_unavailable_data_sets_give_an_error(tmp_path, monkeypatch):
     with pytest.raises(ValueError, match="there is no data set 'adlut'; did you mean 'adult'"):
         datasets.fetch_dataset("adlut")

@@ -1,4 +1,4 @@
-"""Labels do not depend on the unit of the data, its origin, the order of rows or columns, names of groups, or threads.
+"""Labels do not depend on the unit of the data, its origin, the order of rows or columns, or names of groups.
 
 Every method is tried with every change of the data. `EXCEPTIONS` lists the changes that alter the labels of a method,
 with the reason. These tests are expected to fail, and they count as errors if they pass.
@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import fairclust.methods as methods
-from toys import make_grouped_blobs, with_one_thread_and_several
+from toys import make_grouped_blobs
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*groups in .* rows are too many")
 
@@ -98,19 +98,6 @@ def test_labels_are_the_same(request, name, change):
         after, groups_after, rows = changed(change, X, groups, number)
         labels = fitted(name, after, groups_after, X[:N_CLUSTERS] if given_start else None).labels_
         np.testing.assert_array_equal(labels, labels_before(name, number, given_start)[rows])
-
-
-@pytest.mark.parametrize("name", methods.__all__)
-def test_threads(name):
-    X, codes = make_grouped_blobs(600, n_features=2, seed=1)
-    model = getattr(methods, name)()
-    quick = {"n_clusters": N_CLUSTERS, "random_state": 0, **QUICK.get(name, {})}
-    model.set_params(**{key: value for key, value in quick.items() if key in model.get_params()})
-    # Rounded numbers tie.
-    one, several = with_one_thread_and_several(
-        lambda: model.fit_predict(np.round(2 * X), sensitive_features=codes)
-    )
-    np.testing.assert_array_equal(one, several)
 
 
 def test_the_history_is_in_the_unit_of_the_data(capsys):

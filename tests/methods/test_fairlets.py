@@ -148,8 +148,8 @@ def test_fewer_fairlets_than_clusters(method):
 
 
 @pytest.mark.mirror
-def test_adult(adult):
-    X, codes = adult
+def test_adult(real):
+    X, codes = real("adult").X, real("adult").groups
     model = FairletTreeClustering(10, balance=(2, 5), clustering="kmeans", random_state=0)
     model.fit(X, sensitive_features=codes)
     assert balance(contingency(model.labels_, codes)) >= 0.4

@@ -42,8 +42,11 @@ def test_missing_values_are_refused_as_groups(groups):
         (np.array([True, False, True]), [False, True]),
         (["m", "f", "m"], ["f", "m"]),
         ((1.5, 0.5, 1.5), [0.5, 1.5]),
+        ([2**40, -5, 2**40], [-5, 2**40]),
+        (np.array([b"y", b"x", b"y"]), [b"x", b"y"]),
         (np.ma.masked_array([3, 4, 3], mask=False), [3, 4]),
         ([["m"], ["f"], ["m"]], ["f", "m"]),
+        (pd.DataFrame({"sex": pd.Categorical(["m", "f", "m"])}), ["f", "m"]),
     ],
 )
 def test_values_keep_their_kind(groups, names):

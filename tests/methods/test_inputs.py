@@ -9,12 +9,8 @@ import pytest
 from fairclust import (
     KMeans,
     PriceFairKMeans,
-    PriceFairKMedians,
     SociallyFairKMeans,
     VariationalFairKMeans,
-    VariationalFairKMedians,
-    fair_assignment,
-    profiles,
 )
 from fairclust.group_encoding import encode_groups
 
@@ -23,14 +19,6 @@ from fairclust.group_encoding import encode_groups
 def frame():
     rng = np.random.default_rng(0)
     return pd.DataFrame({"a": rng.normal(size=60), "b": rng.integers(0, 9, 60)})
-
-
-def test_plain_clustering_needs_no_groups(frame):
-    model = KMeans(3, random_state=0).fit(frame)
-    assert model.inertia_ == pytest.approx(
-        ((frame.to_numpy() - model.cluster_centers_[model.labels_]) ** 2).sum()
-    )
-    np.testing.assert_array_equal(model.predict(frame), model.labels_)
 
 
 def test_nullable_columns_are_numbers_and_their_missing_cells_are_named(frame):
@@ -72,26 +60,6 @@ def test_a_table_of_pyarrow_is_checked_as_a_data_frame_is(frame):
         KMeans(3).fit(dates)
 
 
-CLASSES = [
-    PriceFairKMeans,
-    PriceFairKMedians,
-    SociallyFairKMeans,
-    VariationalFairKMeans,
-    VariationalFairKMedians,
-]
-
-
-@pytest.mark.parametrize("cls", CLASSES)
-def test_a_model_predicts_what_it_was_fitted_for(frame, cls):
-    groups = ["f", "m"] * 30
-    model = cls(n_clusters=3, random_state=0).fit(frame, sensitive_features=groups)
-    expected, score = (of(frame, sensitive_features=groups) for of in (model.predict, model.score))
-    for n_clusters in (2, 5):
-        model.set_params(n_clusters=n_clusters)
-        np.testing.assert_array_equal(model.predict(frame, sensitive_features=groups), expected)
-        assert model.score(frame, sensitive_features=groups) == score
-
-
 def test_a_fit_that_fails_leaves_the_model_as_it_was(frame):
     groups = ["f", "m"] * 30
     model = PriceFairKMeans(n_clusters=3, random_state=0).fit(frame, sensitive_features=groups)
@@ -108,17 +76,6 @@ def test_an_interrupt_of_compiled_code_stays_an_interrupt(frame):
 
     with pytest.raises(KeyboardInterrupt):
         Interrupted(3).fit(frame)
-
-
-def test_rows_that_are_paired_by_another_order_are_refused(frame):
-    shuffled = frame.sample(frac=1, random_state=0)["b"]
-    for call in (
-        lambda: fair_assignment(frame, sensitive_features=shuffled),
-        lambda: profiles(frame, shuffled),
-        lambda: KMeans(3).fit(frame).score(frame, sample_weight=shuffled),
-    ):
-        with pytest.raises(ValueError, match="one index in different orders"):
-            call()
 
 
 def test_the_name_of_a_column_is_no_column(frame):

@@ -3,7 +3,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from fairclust import PriceFairKMeans
+from fairclust import KMeans, PriceFairKMeans, fair_assignment, profiles
 from fairclust.metrics import (
     balance,
     clustering_error,
@@ -45,13 +45,15 @@ def test_two_columns_of_one_name_are_refused(call, columns):
         lambda X, labels, sex: group_costs(X.to_numpy(), labels, sensitive_features=sex),
         lambda X, labels, sex: group_costs(X, labels.to_numpy(), sensitive_features=sex),
         lambda X, labels, sex: clustering_error(labels, sex.eq("f").astype(int)),
+        lambda X, labels, sex: fair_assignment(X, sensitive_features=sex),
+        lambda X, labels, sex: profiles(X, sex.eq("f").astype(int)),
+        lambda X, labels, sex: KMeans(2).fit(X).score(X, sample_weight=sex.eq("f") + 1.0),
     ],
 )
 def test_rows_in_different_orders_are_refused_as_in_fit(call):
     X, labels = FRAME.eq("f").astype(float), pd.Series(LABELS)
     call(X, labels, FRAME["sex"])
     call(X, labels, FRAME["sex"][::-1].set_axis(range(9, 18)))  # another index pairs by position
-    with pytest.raises(
-        ValueError, match=r"(X|labels) and (sensitive_features|truth) have one index in different orders"
-    ):
+    pairs = "(X|labels|distances) and (sensitive_features|truth|labels|sample_weight)"
+    with pytest.raises(ValueError, match=f"{pairs} have one index in different orders"):
         call(X, labels, FRAME["sex"][::-1])

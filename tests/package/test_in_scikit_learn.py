@@ -88,3 +88,7 @@ def test_a_display_draws_names_as_they_are():
     front = FrontDisplay(points).plot("$\\x$", "sse", ax=Figure().subplots())
     front.figure_.savefig(io.BytesIO(), format="svg")
     assert [text.get_text() for text in front.ax_.get_legend().get_texts()] == shown
+    assert front.ax_.get_ylabel() == "SSE (lower is better)"
+    assert {line.get_label() for line in front.ax_.lines} == {*shown}
+    other = FrontDisplay(points.assign(smallest_cluster=9)).plot(y="smallest_cluster", ax=Figure().subplots())
+    assert other.ax_.get_ylabel() == "Smallest cluster"

@@ -5,7 +5,7 @@ from pathlib import Path
 import yaml
 
 from fairclust import methods
-from fairclust.looks import COLOURS, MARKS, SHAPES, look, looks_of, numbered_look
+from fairclust.looks import look, looks_of
 
 
 def test_every_method_of_the_catalogue_and_every_class_has_its_own_look():
@@ -26,8 +26,3 @@ def test_no_two_methods_of_a_run_look_the_same():
     assert found["own"] == look("own", own) and found["stripes"] == look("stripes")
     assert look("stripes") != look("dots")
     assert len({look(name) for name in names}) < len(names) == len(set(found.values()))
-
-
-def test_sixty_four_looks_differ():
-    assert len({numbered_look(number) for number in range(64)}) == 64
-    assert len(MARKS) == len(SHAPES) == len(COLOURS)

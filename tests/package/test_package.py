@@ -31,10 +31,6 @@ def test_public_names_exist_and_others_are_refused(package, known):
         _ = package.Catalog
 
 
-def test_every_method_is_at_the_top():
-    assert set(fairclust.methods.__all__) < set(fairclust.__all__)
-
-
 def test_imports_are_lazy_and_need_no_extra():
     code = (
         "import sys, fairclust\n"
@@ -79,22 +75,6 @@ def test_metrics_take_labels_and_groups_as_those_of_fairlearn():
         metrics.balance(labels)
     with pytest.raises(ValueError, match="1 missing value"):
         metrics.balance(labels, sensitive_features=sex.where(sex.index > 0))
-
-
-def test_a_display(grouped_blobs):
-    matplotlib = pytest.importorskip("matplotlib")
-    matplotlib.use("Agg")
-    X, codes = grouped_blobs(n_samples=120)
-    sex = np.array(["f", "m"])[codes]
-    models = [fairclust.KMeans(3, random_state=0), fairclust.RandomLabels(3, random_state=0)]
-    display = fairclust.FrontDisplay.from_estimators(models, X, sensitive_features=sex)
-    assert display.points.method.tolist() == ["KMeans", "RandomLabels"]
-    assert display.points.sse.is_monotonic_increasing
-    display.plot(y="delta")
-    assert [line.get_label() for line in display.ax_.lines] == ["KMeans", "RandomLabels"]
-    assert display.ax_.get_ylabel() == "Delta (lower is better)"
-    other = fairclust.FrontDisplay(display.points.assign(smallest_cluster=9)).plot(y="smallest_cluster")
-    assert other.ax_.get_ylabel() == "Smallest cluster"
 
 
 def test_polars_frames(grouped_blobs):

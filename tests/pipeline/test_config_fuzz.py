@@ -116,14 +116,3 @@ def test_a_mistyped_key_is_named_with_the_nearest_valid_one(place):
     wrong = place[-1][:-1] + place[-1][-1] * 2
     message = plan_or_error(changed(place, "rename", wrong))
     assert f"did you mean {place[-1]!r}?" in message or f"did you mean {wrong!r}?" in message
-
-
-def test_a_package_that_cannot_be_imported_is_found_by_the_fit_and_does_not_stop_the_plan(
-    tmp_path, monkeypatch
-):
-    (tmp_path / "broken_package").mkdir()
-    (tmp_path / "broken_package/__init__.py").write_text("1 / 0\n")
-    (tmp_path / "broken_package/module.py").write_text("class Method: pass\n")
-    monkeypatch.syspath_prepend(tmp_path)
-    broken = changed(("methods", "kmeans", "class"), "replace", "broken_package.module.Method")
-    assert plan_or_error(broken) == ""

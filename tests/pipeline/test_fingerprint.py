@@ -57,6 +57,7 @@ def test_comments_docstrings_layout_and_annotations_do_not_count(package, text):
 def test_a_fingerprint_imports_nothing(package):
     package()
     package("kernel", "1 / 0\n")
+    class_parameters("mypackage.one.One")
     assert not [name for name in sys.modules if name.startswith("mypackage")]
 
 

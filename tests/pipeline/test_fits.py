@@ -12,12 +12,13 @@ import psutil
 import pytest
 
 from fairclust.datasets.errors import DatasetError
-from fairclust.datasets.store import load_prepared
+from fairclust.datasets.store import load_prepared, read_card
 from fairclust.metrics import sse
+from fairclust.pipeline.data import build_graph
 from fairclust.pipeline.fit_process import fit_process
-from fairclust.pipeline.fits import Request, fit_grids
+from fairclust.pipeline.fits import Request, fit_grids, input_hash
 from fairclust.pipeline.scores import labels_of, read_fits
-from working_folder import is_alive, wait_until
+from working_folder import wait_for_end, wait_until
 
 ODD = Request(
     **{"dataset": "toy", "method": "odd", "class_path": "odd_methods.Odd", "code": "c1", "grids": []},
@@ -117,6 +118,15 @@ def test_another_random_state_is_another_fit(run, notes):
     assert notes() == {"ok": 2} and first.key[0] != other.key[0]
 
 
+def test_another_graph_is_another_fit(data, tmp_path):
+    card, graph = read_card(data), tmp_path / "graph"
+    hashes = [card["data_hash"]]
+    for n_neighbors in (5, 6):
+        build_graph(data, graph, n_neighbors=n_neighbors)
+        hashes.append(input_hash(card, graph))
+    assert len({*hashes}) == 3 and all(found.startswith(hashes[0]) for found in hashes)
+
+
 def test_a_new_or_edited_metric_scores_again_without_fitting(run, notes, monkeypatch):
     first = run(grid("ok", k=3))
     more = run(grid("ok", k=3), metrics={3: ["balance", "sse", "delta"]})
@@ -174,7 +184,7 @@ def test_a_job_that_is_killed_loses_the_fit_in_flight_and_its_process_ends(run, 
     (child,) = psutil.Process(pid).children()
     os.kill(pid, 9)
     os.waitpid(pid, 0)
-    wait_until(lambda: not is_alive(child.pid), 5)
+    wait_for_end(child, 5)
     notes()
     assert run(grid("ok", "global", "skip")).status.tolist() == ["ok", "ok", "skipped"]
     assert notes() == {"skip": 1}

@@ -1,7 +1,5 @@
 """Papers as data: the file of a paper, and the CSV of what it reports."""
 
-from pathlib import Path
-
 import pandas as pd
 import pytest
 
@@ -10,7 +8,6 @@ from fairclust.pipeline.papers import ProgramSpec
 from fairclust.pipeline.reported import load_programs, load_reported
 from small import small_config, small_paper
 
-ROOT = Path(__file__).parents[2]
 HEAD = "table,dataset,n_clusters,method,metric,value"
 RUN = {"datasets": ["a"], "methods": ["m"]}
 
@@ -116,9 +113,3 @@ def test_errors_in_values_of_programs_name_file_and_line(tmp_path, old, new, mes
     with pytest.raises(ConfigError, match=message) as error:
         load_programs(path, {"theirs": theirs})
     assert "p_programs.csv" in str(error.value)
-
-
-def test_a_file_of_programs_needs_its_columns(tmp_path):
-    (tmp_path / "x.csv").write_text("table,dataset\n")
-    with pytest.raises(ConfigError, match="lacks the columns"):
-        load_programs(tmp_path / "x.csv", {})

@@ -8,7 +8,6 @@ import pytest
 from fairclust.metrics.table import METRICS
 from fairclust.pipeline import plan as module
 from fairclust.pipeline.config import ConfigError, laid_over, load_config
-from fairclust.pipeline.grids import derive_random_state
 from fairclust.pipeline.plan import Plan, all_plain
 from fairclust.pipeline.reported import load_reported
 from small import GENERATED, small_config, small_paper
@@ -130,13 +129,6 @@ def test_the_estimate_grows_with_rows_cells_and_clusters(k, seeds, rows, expecte
         datasets={"a": {"rows": rows}},
     )
     assert plan.minutes(plan.fits["a/vfc"]) == pytest.approx(expected)  # two settings
-
-
-def test_the_random_state_depends_on_names_only():
-    assert derive_random_state("adult", 10, 0) == 284_404_384
-    states = {derive_random_state(d, k, s) for d in "ab" for k in (2, 3) for s in range(10)}
-    assert len(states) == 40
-    assert all(0 <= state < 2**31 for state in states)
 
 
 def test_a_large_plan_is_made_without_listing_its_fits(monkeypatch):

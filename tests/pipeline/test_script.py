@@ -4,7 +4,6 @@ import errno
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -12,7 +11,7 @@ import psutil
 import pytest
 
 from fairclust.pipeline.script import BASELINE, end_of_last_attempt, job
-from working_folder import wait_until
+from working_folder import wait_for_end, wait_until
 
 
 @pytest.fixture
@@ -114,6 +113,4 @@ def test_a_job_ends_when_snakemake_is_killed(tmp_path):
     (child,) = psutil.Process(parent.pid).children()
     parent.kill()
     parent.wait()
-    begin = time.monotonic()
-    psutil.wait_procs([child], timeout=5)
-    assert not child.is_running() or child.status() == psutil.STATUS_ZOMBIE, time.monotonic() - begin
+    wait_for_end(child, 5)

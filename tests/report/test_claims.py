@@ -299,13 +299,6 @@ def test_settling():
     assert judge("settles", material(starts("own", [1.0])), **told) == "not tested"
 
 
-def test_times():
-    data = material(starts("own", [1, 1], seconds=[1.0, 3.0]), starts("rival", [1, 1], seconds=30.0))
-    asked = {"metrics": ["seconds"]}
-    assert judge("compare", data, **asked, options={"factor": 0.1}) == "holds"
-    assert judge("compare", data, **asked, methods=TURNED) == "does not hold"
-
-
 def test_spread_over_seeds():
     data = material(starts("own", [100.0, 104.0]), starts("rival", [100.0, 120.0]), starts("plain", [1.0]))
     assert judge("spread", data) == "holds"
