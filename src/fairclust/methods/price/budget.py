@@ -10,10 +10,9 @@ import numpy as np
 
 from fairclust.base import NotSupported
 from fairclust.kernels.points import TiledPoints
-from fairclust.methods.price.bounds import Bounds
 from fairclust.methods.price.rounding import round_prices
 from fairclust.solvers.alternation import Prototypes, Run
-from fairclust.solvers.criteria import Criterion, Work
+from fairclust.solvers.criteria import Bounds, Criterion, Work
 from fairclust.solvers.prices import Prices, lower_bound, solve
 
 # The limit of work after which the bisection ends. What has begun is finished, within a limit of its own.

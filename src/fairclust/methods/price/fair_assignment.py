@@ -15,10 +15,9 @@ from fairclust.base import check_weights, groups_of_rows, rows_without_weight
 from fairclust.group_encoding import Sensitive, check_same_order, new_groups, read_sensitive
 from fairclust.kernels.assignment import Potentials
 from fairclust.kernels.tiles import blocks, make_layout, one_thread
-from fairclust.methods.price.bounds import Bounds, bounds_criterion
 from fairclust.methods.price.budget import Attempt, check_budget, fairest_within
 from fairclust.methods.price.rounding import round_prices
-from fairclust.solvers.criteria import Criterion, Work
+from fairclust.solvers.criteria import Bounds, Criterion, Work, bounds_criterion
 from fairclust.solvers.prices import Prices, certified_gap, lower_bound, paid_limits, solve
 
 # Tiles of smaller problems are kept in double precision.

@@ -19,12 +19,11 @@ from fairclust.group_encoding import Sensitive, SensitiveColumn, is_measured, re
 from fairclust.kernels.points import TiledPoints
 from fairclust.messages import count, percent
 from fairclust.methods._prototypes import PrototypeClusterer
-from fairclust.methods.price.bounds import Bounds, bounds_criterion
 from fairclust.methods.price.budget import check_budget, fairest_clustering
 from fairclust.methods.price.rounding import cheapest, round_prices
 from fairclust.metrics.centers import pairwise_blocks
 from fairclust.solvers.alternation import Alternation, Prototypes, Run, alternate, judge_fall
-from fairclust.solvers.criteria import Criterion, exact_shares
+from fairclust.solvers.criteria import Bounds, Criterion, bounds_criterion, exact_shares
 from fairclust.solvers.prices import (
     Prices,
     approach,
