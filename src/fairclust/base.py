@@ -48,6 +48,11 @@ def is_mapped(X: Any) -> bool:
     return X is not None
 
 
+def is_collection(X: Any) -> bool:
+    """Whether X is a Dask array or data frame. This does not import Dask."""
+    return type(X).__module__.partition(".")[0] in ("dask", "dask_expr")
+
+
 def at_least(low: int, numbers: type = Integral) -> list[Interval]:
     """Parameter constraint: `numbers` that are at least `low`."""
     return [Interval(numbers, low, None, closed="left")]

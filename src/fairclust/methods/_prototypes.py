@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,18 +13,22 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight
 
-from fairclust.base import FairClusterer
+from fairclust.base import FairClusterer, is_collection
 from fairclust.chunks.rows import ChunkedRows
 from fairclust.chunks.sources import ChunkError
-from fairclust.chunks.table import ChunkTable, comes_in_chunks, open_chunks
+from fairclust.chunks.table import ChunkTable, open_chunks
 from fairclust.frame import Frame
 from fairclust.group_encoding import check_same_order, encode_groups, new_groups, split_columns
 from fairclust.kernels.listed import ListedPoints
-from fairclust.kernels.points import DTYPES, TiledPoints, worth_listing
+from fairclust.kernels.points import (
+    DTYPES,
+    MeasuredPoints,
+    TiledPoints,
+    squared_distances_to_centers,
+    worth_listing,
+)
 from fairclust.kernels.tiles import one_thread
-from fairclust.metrics.centers import squared_distances_to_centers
 from fairclust.solvers.alternation import Prototypes, mean_centers, medoid_centers
-from fairclust.solvers.points import MeasuredPoints
 
 
 class PrototypeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FairClusterer):
@@ -64,7 +69,7 @@ class PrototypeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Fair
 
     def _fit_rows(self, X: Any, sensitive_features: Any, sample_weight: Any) -> None:
         with one_thread():
-            if self.takes_chunks and comes_in_chunks(X):
+            if self.takes_chunks and (isinstance(X, str | Path | ChunkTable) or is_collection(X)):
                 self._fit_table(X, sensitive_features, sample_weight)
             else:
                 super()._fit_rows(X, sensitive_features, sample_weight)

@@ -16,12 +16,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fairclust.group_encoding import group_codes
-from fairclust.metrics.centers import (
-    blocks,
-    cluster_means,
-    points_and_labels,
-    squared_distances_to_centers,
-)
 from fairclust.metrics.counts import cluster_sizes, contingency, integers
 from fairclust.metrics.registry import documented, metric
 
@@ -33,7 +27,48 @@ if TYPE_CHECKING:
 _EXACT_MAX_ROWS, _NEAR_MEDIAN = 200_000, 16
 # The Dunn index takes this many points at once. The bound on its distances allows for this relative rounding error.
 _QUERIES, _ROUNDING = 500, 1e-9
+# Rows per block, so that temporary arrays stay in the cache and do not grow with the data.
+_CHUNK_ROWS = 16_384
 _SSE = "Ziko et al. 2021 (VFC), Table 1; Pan et al. 2023 (BFKM), Table IV"
+
+
+def _points_and_labels(
+    X: ArrayLike, labels: ArrayLike, *, finite: bool = True
+) -> tuple[NDArray, NDArray[np.integer]]:
+    """Points and labels as arrays; ValueError if the lengths differ, or the labels are not non-negative integers.
+
+    With `finite`, it is also a ValueError if there is no point or a value is not finite.
+    """
+    points, codes = np.asarray(X), np.asarray(labels)
+    cluster_sizes(codes)  # checks the labels
+    if points.ndim != 2 or len(points) != codes.size:
+        raise ValueError(f"X {points.shape} must have one row for each of {codes.size} labels")
+    if finite and codes.size == 0:
+        raise ValueError("there is no point")
+    if finite and not np.isfinite(points).all():
+        raise ValueError("X must be finite")
+    return points, codes
+
+
+def _blocks(n_rows: int, height: int = _CHUNK_ROWS) -> list[slice]:
+    """Slices of at most `height` rows that together cover all rows."""
+    return [slice(start, min(start + height, n_rows)) for start in range(0, n_rows, height)]
+
+
+def _cluster_means(X: NDArray, labels: NDArray[np.integer]) -> NDArray[np.float64]:
+    """Mean of every cluster, shape (n_clusters, n_features); zeros for a cluster without points."""
+    from scipy import sparse
+
+    sizes = cluster_sizes(labels)
+    sums = np.zeros((sizes.size, X.shape[1]))
+    for block in _blocks(len(labels)):
+        rows = labels[block]
+        # The product with a sparse indicator matrix sums each cluster in float64 without sorting the points.
+        indicator = sparse.csr_array(
+            (np.ones(rows.size), rows, np.arange(rows.size + 1)), shape=(rows.size, sizes.size)
+        )
+        sums += indicator.T @ X[block].astype(np.float64, copy=False)
+    return sums / np.maximum(sizes, 1)[:, None]
 
 
 @metric("SSE", (0.0, inf), "lower", _SSE, needs="X", decimals=1)
@@ -48,10 +83,10 @@ def sse(X: ArrayLike, labels: ArrayLike) -> float:
     X : array-like of shape (n_samples, n_features)
         Points, which need not be finite. Points in float32 are not converted; sums are in float64.
     """
-    points, codes = points_and_labels(X, labels, finite=False)
-    means = cluster_means(points, codes)
+    points, codes = _points_and_labels(X, labels, finite=False)
+    means = _cluster_means(points, codes)
     total = 0.0
-    for block in blocks(codes.size):
+    for block in _blocks(codes.size):
         # Deviations are summed, because the sum of squares minus n times the squared mean would lose its digits if the
         # data are far from the origin.
         deviation = points[block] - means[codes[block]]
@@ -81,7 +116,7 @@ def kmedians_cost(X: ArrayLike, labels: ArrayLike, *, max_evaluations: int = 10_
     """
     from fairclust.kernels.medoid import medoids
 
-    points, codes = points_and_labels(X, labels)
+    points, codes = _points_and_labels(X, labels)
     proves = len(points) <= _EXACT_MAX_ROWS
     most = max_evaluations if proves else _NEAR_MEDIAN
     tried = medoids(points, codes, codes.max() + 1, max_evaluations=most)
@@ -102,7 +137,7 @@ def dunn_index(X: ArrayLike, labels: ArrayLike) -> float:
         Cluster of each point. Any integers, also negative ones.
     """
     present, clusters = np.unique(integers(labels, "labels"), return_inverse=True)
-    points, codes = points_and_labels(X, clusters)
+    points, codes = _points_and_labels(X, clusters)
     of_clusters = [points[codes == k].astype(np.float64) for k in range(len(present))]
     separation, diameter = _separation(of_clusters), max(map(_diameter, of_clusters))
     if np.isinf(separation):
@@ -120,7 +155,7 @@ def _separation(clusters: list[NDArray]) -> float:
     for k, own in enumerate(clusters[:-1]):
         tree, others = cKDTree(own), np.concatenate(clusters[k + 1 :])
         # The least distance of the blocks before bounds the search in the next one.
-        for block in blocks(len(others), _QUERIES):
+        for block in _blocks(len(others), _QUERIES):
             distances, places = tree.query(others[block], distance_upper_bound=least)
             near = distances.argmin()
             if np.isfinite(distances[near]):
@@ -137,7 +172,7 @@ def _diameter(points: NDArray) -> float:
     outermost = np.argsort(-radii, kind="stable")
     points, radii = points[outermost], radii[outermost]
     largest = 0.0
-    for block in blocks(len(points), _QUERIES):
+    for block in _blocks(len(points), _QUERIES):
         # Two points are at most as far apart as the sum of their distances from the mean.
         enough = (1 - _ROUNDING) * largest - radii[block.start]
         n_far = np.searchsorted(-radii, -enough, side="right")
@@ -236,11 +271,13 @@ def group_costs(
     ----------
     Ghadiri et al. 2021; Abbasi et al. 2021
     """
-    points, codes = points_and_labels(X, labels)
+    from fairclust.kernels.points import squared_distances_to_centers
+
+    points, codes = _points_and_labels(X, labels)
     groups = group_codes(sensitive_features)
     if groups.shape != codes.shape:
         raise ValueError(f"labels {codes.shape} and sensitive_features {groups.shape} must have one length")
-    places = cluster_means(points, codes) if centers is None else np.asarray(centers, dtype=float)
+    places = _cluster_means(points, codes) if centers is None else np.asarray(centers, dtype=float)
     if places.ndim != 2 or places.shape[1] != points.shape[1] or len(places) <= codes.max():
         raise ValueError(
             f"centers has shape {places.shape}, X has {points.shape}, labels go to {codes.max()}"

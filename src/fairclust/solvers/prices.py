@@ -26,6 +26,7 @@ import numpy as np
 from scipy.linalg.lapack import dposv, dpotrf, dpotri
 
 from fairclust.base import Diverged
+from fairclust.kernels.points import Lists, MeasuredPoints, Points
 from fairclust.kernels.prices import (
     curvature,
     equal_shares_step,
@@ -36,7 +37,6 @@ from fairclust.kernels.prices import (
 )
 from fairclust.solvers.alternation import Prototypes, Step
 from fairclust.solvers.criteria import Criterion
-from fairclust.solvers.points import Lists, MeasuredPoints, Points
 
 # Temperatures in units of the mean gap between a point's two smallest potentials. These are the ones of `price_step`,
 # for the first step and for later ones. They are not low, because the last assignment of a run is solved again.

@@ -17,11 +17,11 @@ from fairclust.base import NON_NEGATIVE, NotSupported, check_weights, initial_ce
 from fairclust.chunks.rows import ChunkedRows
 from fairclust.group_encoding import Sensitive, SensitiveColumn, is_measured, read_sensitive
 from fairclust.kernels.points import TiledPoints
+from fairclust.kernels.tiles import pairwise_blocks
 from fairclust.messages import count, percent
 from fairclust.methods._prototypes import PrototypeClusterer
 from fairclust.methods.price.budget import check_budget, fairest_clustering
 from fairclust.methods.price.rounding import cheapest, round_prices
-from fairclust.metrics.centers import pairwise_blocks
 from fairclust.solvers.alternation import Alternation, Prototypes, Run, alternate, judge_fall
 from fairclust.solvers.criteria import Bounds, Criterion, bounds_criterion, exact_shares
 from fairclust.solvers.prices import (
