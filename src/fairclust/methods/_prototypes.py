@@ -18,7 +18,7 @@ from fairclust.chunks.rows import ChunkedRows
 from fairclust.chunks.sources import ChunkError
 from fairclust.chunks.table import ChunkTable, open_chunks
 from fairclust.frame import Frame
-from fairclust.group_encoding import check_same_order, encode_groups, new_groups, split_columns
+from fairclust.group_encoding import check_same_order, encode_groups
 from fairclust.kernels.listed import ListedPoints
 from fairclust.kernels.points import (
     DTYPES,
@@ -176,13 +176,8 @@ class PrototypeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Fair
     def _codes(self, sensitive_features: Any, n_samples: int) -> tuple[np.ndarray, np.ndarray]:
         """Groups of new rows, and the prices of these groups in the frame of the fit."""
         if self._sensitive is None:
-            named = split_columns(sensitive_features)
-            only = next(iter(named.values())) if len(named) == 1 else sensitive_features
-            return encode_groups(only, n_samples, known=self.groups_)[0], self._prices
-        columns, cells = self._sensitive.columns, self._sensitive.cells
-        if not columns:
-            return np.zeros(n_samples, np.int32), self._prices
-        return new_groups(columns, cells, self._prices, self._column_prices, sensitive_features, n_samples)
+            return encode_groups(sensitive_features, n_samples, known=self.groups_)[0], self._prices
+        return self._sensitive.new_groups(self._prices, self._column_prices, sensitive_features, n_samples)
 
     def _saved(self) -> dict[str, Any]:
         """The attributes that `predict` needs, for a file, which has nothing of single rows."""

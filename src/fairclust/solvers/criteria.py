@@ -55,7 +55,7 @@ class Work:
         return done
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Criterion:
     """Bounds on a table n of shape (n_groups, n_clusters), and by how many points it violates them.
 
@@ -69,10 +69,8 @@ class Criterion:
     # bounds, same shape; 0 within.
     excess: Callable[..., np.ndarray]
     shares: np.ndarray | None = None  # (n_groups,); those of `exact_shares`, whose rows are all equalities
-    helpers: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))  # (n_rows, n_helpers)
-    exact: np.ndarray = field(
-        default_factory=lambda: np.empty(0, bool)
-    )  # (n_rows,); which rows are equalities
+    helpers: np.ndarray = None  # type: ignore[assignment]  # (n_rows, n_helpers); by default none
+    exact: np.ndarray = None  # type: ignore[assignment]  # (n_rows,); which rows are equalities
     combined: bool = False  # Whether `combine` made this criterion
     # Called with multipliers, shape (n_rows, n_clusters), and a table. Returns the most that an assignment can save by
     # being outside the bounds as far as the table is. By default, the sum of excess times multiplier of the rows.
@@ -86,15 +84,14 @@ class Criterion:
     n_counted: int = 0
 
     def __post_init__(self) -> None:
-        n_rows = len(self.rows)
-        if not self.n_counted:
-            object.__setattr__(self, "n_counted", self.rows.shape[1])
-        if not self.helpers.size:
-            object.__setattr__(self, "helpers", np.empty((n_rows, 0)))
-        if not self.exact.size:
-            object.__setattr__(self, "exact", np.full(n_rows, self.shares is not None))
+        n_rows, n_groups = self.rows.shape
+        self.n_counted = self.n_counted or n_groups
+        if self.helpers is None:
+            self.helpers = np.empty((n_rows, 0))
+        if self.exact is None:
+            self.exact = np.full(n_rows, self.shares is not None)
         if self.saving is None:
-            object.__setattr__(self, "saving", self._saving_of_rows)
+            self.saving = self._saving_of_rows
 
     def _saving_of_rows(self, multipliers: np.ndarray, counts: np.ndarray) -> float:
         above = self.rows @ counts - self.limits
@@ -412,9 +409,8 @@ def gap_bound(gap: float, sizes: np.ndarray) -> Criterion:
         out[end, np.arange(len(end))] = over * sizes[end] * n_groups / 2
         return out
 
-    def criterion(rows: np.ndarray, limits: np.ndarray, helpers: np.ndarray | None = None) -> Criterion:
+    def criterion(rows: np.ndarray, limits: np.ndarray, helpers: Any = None) -> Criterion:
         saving = partial(_saving_of_gap, rows, sizes, gap)
-        helpers = np.empty((len(rows), 0)) if helpers is None else helpers
         return Criterion(rows, limits[:, None], excess, helpers=helpers, saving=saving)
 
     shares = np.diag(1.0 / sizes)

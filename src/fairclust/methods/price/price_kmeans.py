@@ -207,16 +207,13 @@ class PriceFairKMeans(PrototypeClusterer):
 
     def _group_codes(self, sensitive_features: Any, n_samples: int) -> np.ndarray:
         """The group of every row. The groups of several columns are the combinations that occur."""
-        means = self.mean_tolerance or ()
-        self._sensitive = read_sensitive(sensitive_features, n_samples, means=means)
+        self._sensitive = read_sensitive(sensitive_features, n_samples, means=self.mean_tolerance or ())
         self.groups_ = self._sensitive.names
         return self._sensitive.codes
 
     def _check_weights(self, sample_weight: Any, n_samples: int) -> np.ndarray | None:
         """Weights with mean 1; `_unit` is the mean that they were divided by."""
-        weights, self._unit = (
-            (None, 1.0) if sample_weight is None else check_weights(sample_weight, n_samples)
-        )
+        weights, self._unit = check_weights(sample_weight, n_samples)
         return weights
 
     def _check_chunks(self, sample_weight: Any) -> None:
