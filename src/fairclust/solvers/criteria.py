@@ -77,7 +77,7 @@ class Criterion:
     saving: Callable[[np.ndarray, np.ndarray], float] = None  # type: ignore[assignment]
     work: Work = field(default_factory=Work)  # What was spent on Newton steps for this criterion
     # (n_rows, n_values); if `combined`, for each column the coefficients of all rows at its values, and last those of
-    # the cluster's size, (n_rows, 1).
+    # the cluster's size, (n_rows, 1). The price of a group is the sum of the prices of its values and of the size.
     parts: tuple[np.ndarray, ...] = ()
     # The number of groups whose points are counted on their own. By default all groups; `mean_bound` adds up the scores
     # of all groups, so that groups that only their scores tell apart count as one.
@@ -101,13 +101,6 @@ class Criterion:
     def prices(self, multipliers: np.ndarray) -> np.ndarray:
         """Prices W = G'y, shape (n_groups, n_clusters), of multipliers, shape (n_rows, n_clusters)."""
         return self.rows.T @ multipliers
-
-    def column_prices(self, multipliers: np.ndarray) -> list[np.ndarray]:
-        """Prices of each column's values, shape (n_values, n_clusters), and last of the cluster, shape (1, n_clusters).
-
-        The price of a group is the sum of the prices of its values and of the cluster.
-        """
-        return [rows.T @ multipliers for rows in self.parts]
 
     def excess_of(self, columns: np.ndarray, clusters: np.ndarray) -> np.ndarray:
         """`excess` of a table, shape (n_groups, n_columns), whose columns belong to the given clusters."""
@@ -137,7 +130,7 @@ def bounds_criterion(
     the weights that the user gave. Without weights, cluster sizes are whole numbers.
     """
     total = float(sizes.sum())
-    least, most = size_bounds(
+    least, most = _size_bounds(
         bounds.size_min, bounds.size_max, total * (unit or 1.0), n_clusters, whole=unit is None
     )
     least, most = least / (unit or 1.0), most / (unit or 1.0)
@@ -172,7 +165,7 @@ def bounds_criterion(
     return combine(parts, sizes, least, most)
 
 
-def size_bounds(
+def _size_bounds(
     size_min: Any, size_max: Any, total: float, n_clusters: int, *, whole: bool = True
 ) -> tuple[np.ndarray, np.ndarray]:
     """Least and largest size of every cluster, (n_clusters,) each; without a bound 0 and `total`.

@@ -493,7 +493,7 @@ class PriceFairKMeans(PrototypeClusterer):
         self._column_prices = []
         if criterion.combined and self._sensitive.columns and not self.crossed:
             # Every row has one value of the first column, so the price of the cluster itself is added there.
-            first, *others, cluster = criterion.column_prices(solved.multipliers)
+            first, *others, cluster = (rows.T @ solved.multipliers for rows in criterion.parts)
             self._column_prices = [first + cluster, *others]
         for complaint in self._complaints(criterion, counts):
             self._complain(complaint)
