@@ -48,6 +48,11 @@ def is_mapped(X: Any) -> bool:
     return X is not None
 
 
+def is_collection(X: Any) -> bool:
+    """Whether X is a Dask array or data frame. This does not import Dask."""
+    return type(X).__module__.partition(".")[0] in ("dask", "dask_expr")
+
+
 def at_least(low: int, numbers: type = Integral) -> list[Interval]:
     """Parameter constraint: `numbers` that are at least `low`."""
     return [Interval(numbers, low, None, closed="left")]
@@ -166,9 +171,9 @@ def groups_of_rows(sensitive_features: Any, rows: np.ndarray, n_samples: int) ->
 
 
 def check_weights(sample_weight: Any, n_samples: int) -> tuple[np.ndarray | None, float]:
-    """Divide weights by their mean; returns them and the mean, or None and 1 if all are 1."""
-    weights = positive_weights(sample_weight, n_samples)
-    if (weights == 1).all():
+    """Divide weights by their mean; returns them and the mean, or None and 1 if there are none or all are 1."""
+    weights = None if sample_weight is None else positive_weights(sample_weight, n_samples)
+    if weights is None or (weights == 1).all():
         return None, 1.0
     mean = float(weights.mean())
     return weights / mean, mean

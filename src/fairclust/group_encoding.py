@@ -463,6 +463,43 @@ class Sensitive:
         values = np.arange(len(self.columns[column].values))
         return (self.cells[:, column] == values[:, None]).astype(float)
 
+    def new_groups(
+        self, prices: np.ndarray, by_column: list[np.ndarray], sensitive_features: Any, n_samples: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The group of every new row, as a row of the returned prices, shape (n_new_groups, n_clusters).
+
+        A combination that did not occur has the sum of the prices of its values, `by_column`. If this list is empty, it
+        is a ValueError, as is a missing column or a new value.
+        """
+        columns = self.columns
+        if not columns:
+            return np.zeros(n_samples, np.int32), prices
+        if len(columns) == 1 and columns[0].edges is None:
+            return encode_groups(sensitive_features, n_samples, known=columns[0].values)[0], prices
+        named = split_columns(sensitive_features)
+        if list(named) == [""]:
+            # A column without a name is the first one of the fit.
+            named = {columns[0].name: named[""]}
+        if lacking := [column.name for column in columns if column.name not in named]:
+            raise ValueError(
+                f"sensitive_features has no column {lacking[0]!r}: pass a table with the columns of the fit"
+            )
+        codes = [column.encode(named[column.name], n_samples) for column in columns]
+        groups, combinations = cross_codes(codes)
+        places = {tuple(cell): j for j, cell in enumerate(self.cells.tolist())}
+        place = np.array([places.get(tuple(cell), -1) for cell in combinations.tolist()])
+        offset = prices[place]
+        if (place < 0).any():
+            new = combinations[place < 0]
+            if not by_column:
+                (first,) = combination_names(new[:1], [column.values for column in columns])
+                raise ValueError(
+                    f"sensitive_features has combinations not seen in fit, such as {first}. Leave out their rows, or "
+                    "fit on data that have these combinations"
+                )
+            offset[place < 0] = sum(prices[codes] for prices, codes in zip(by_column, new.T, strict=True))
+        return groups, offset
+
 
 def read_sensitive(sensitive_features: Any, n_samples: int, *, means: Collection[str] = ()) -> Sensitive:
     """Read sensitive columns: None, one, several, or a mapping from names.
@@ -493,47 +530,6 @@ def read_sensitive(sensitive_features: Any, n_samples: int, *, means: Collection
         return Sensitive((), np.zeros(n_samples, np.int32), np.empty((1, 0), np.int64))
     groups, cells = cross_codes(codes)
     return Sensitive(tuple(columns), groups, cells)
-
-
-def new_groups(
-    columns: tuple[SensitiveColumn, ...],
-    known: np.ndarray,
-    prices: np.ndarray,
-    by_column: list[np.ndarray],
-    sensitive_features: Any,
-    n_samples: int,
-) -> tuple[np.ndarray, np.ndarray]:
-    """The group of every new row, as a row of the returned prices, shape (n_new_groups, n_clusters).
-
-    `known` holds the value of each group of the fit in each column, as its position in the column's values. A
-    combination that did not occur in the fit has the sum of the prices of its values, `by_column`. If this list is
-    empty, it is a ValueError, as is a missing column or a new value.
-    """
-    if len(columns) == 1 and columns[0].edges is None:
-        return encode_groups(sensitive_features, n_samples, known=columns[0].values)[0], prices
-    named = split_columns(sensitive_features)
-    if list(named) == [""]:
-        # A column without a name is the first one of the fit.
-        named = {columns[0].name: named[""]}
-    if lacking := [column.name for column in columns if column.name not in named]:
-        raise ValueError(
-            f"sensitive_features has no column {lacking[0]!r}: pass a table with the columns of the fit"
-        )
-    codes = [column.encode(named[column.name], n_samples) for column in columns]
-    groups, combinations = cross_codes(codes)
-    places = {tuple(cell): j for j, cell in enumerate(known.tolist())}
-    place = np.array([places.get(tuple(cell), -1) for cell in combinations.tolist()])
-    offset = prices[place]
-    if (place < 0).any():
-        new = combinations[place < 0]
-        if not by_column:
-            (first,) = combination_names(new[:1], [column.values for column in columns])
-            raise ValueError(
-                f"sensitive_features has combinations not seen in fit, such as {first}. Leave out their rows, or fit "
-                "on data that have these combinations"
-            )
-        offset[place < 0] = sum(prices[codes] for prices, codes in zip(by_column, new.T, strict=True))
-    return groups, offset
 
 
 def resolve_target(target: Any, names: np.ndarray, codes: np.ndarray) -> np.ndarray:

@@ -9,8 +9,8 @@ from fairclust import fair_assignment
 from fairclust.group_encoding import read_sensitive
 from fairclust.kernels.assignment import Potentials
 from fairclust.kernels.tiles import make_layout
-from fairclust.methods.price.bounds import Bounds, bounds_criterion
 from fairclust.metrics import contingency
+from fairclust.solvers.criteria import Bounds, bounds_criterion
 from toys import make_grouped_blobs
 from twins import cheapest_shares
 

@@ -1,12 +1,13 @@
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from problems import criterion_of
 from scipy.optimize import linprog
 
+from fairclust.group_encoding import read_sensitive
 from fairclust.metrics import balance, delta, fairness_ratio
 from fairclust.solvers.criteria import (
     gap_bound,
-    make_criterion,
     ratio_bound,
     share_bounds,
 )
@@ -56,8 +57,8 @@ def test_gap_excess_is_in_points():
 
 
 def test_bounds_that_can_just_be_met():
-    names, sizes = np.array(["a", "b"]), np.array([10, 30])
-    make_criterion(names, sizes, min_balance=1 / 3)
-    make_criterion(names, sizes, target=np.array([0.5, 0.5]), tolerance=0.5)
-    make_criterion(names, sizes, max_gap=0)
-    assert make_criterion(names, sizes).shares is not None
+    sensitive, sizes = read_sensitive(["a", "b", "b", "b"], 4), np.array([10, 30])
+    criterion_of(2, sensitive, sizes, min_balance=1 / 3)
+    criterion_of(2, sensitive, sizes, target=[0.5, 0.5], tolerance=0.5)
+    criterion_of(2, sensitive, sizes, max_gap=0)
+    assert criterion_of(2, sensitive, sizes).shares is not None

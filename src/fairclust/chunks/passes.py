@@ -84,7 +84,7 @@ class Map(NamedTuple):
     centers: np.ndarray
     scale: float
     offset: np.ndarray  # (n_groups, n_clusters)
-    # Whether to compare clusters in double precision, as `Potentials.priced` does. `scale` is then not used.
+    # Whether to compare clusters in double precision, as `Points.priced` does. `scale` is then not used.
     precise: bool
     dtype: DTypeLike  # of the distances
     # If given, rows list their cheapest clusters instead of keeping all distances.
@@ -92,7 +92,7 @@ class Map(NamedTuple):
 
 
 def soft_sums(chunk: Chunk, by: Map, name: str) -> tuple[Any, ...]:
-    """The results of `Potentials.soft` or `soft_moments`, followed by the sum over rows of the least potential."""
+    """The results of `Points.soft` or `soft_moments`, followed by the sum over rows of the least potential."""
     return total_of(
         (*getattr(points, name)(by.scale, by.offset), points.row_min_sum)
         for _, _, points in _blocks(chunk, by)
@@ -100,7 +100,7 @@ def soft_sums(chunk: Chunk, by: Map, name: str) -> tuple[Any, ...]:
 
 
 def rows_beyond(chunk: Chunk, by: Map, limit: float) -> tuple[Any, ...]:
-    """The result of `Potentials.n_beyond`, followed by the sum over rows of the least potential."""
+    """The result of `Points.n_beyond`, followed by the sum over rows of the least potential."""
     return total_of((points.n_beyond(limit), points.row_min_sum) for _, _, points in _blocks(chunk, by))
 
 

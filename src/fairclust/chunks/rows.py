@@ -70,7 +70,7 @@ class ChunkLabels:
 
 
 class ChunkedPoints:
-    """An implementation of `fairclust.solvers.points.MeasuredPoints` for rows in chunks.
+    """An implementation of `fairclust.kernels.points.MeasuredPoints` for rows in chunks.
 
     `mean_gap` and `mean_excess` are those of the sample. They set the scale of the temperatures, which need not be
     exact. `n_passes` counts the passes over all rows, the survey included.
@@ -100,7 +100,7 @@ class ChunkedPoints:
         self.row_min_sum = 0.0
         self.n_passes = 1
         self._centers: np.ndarray | None = None
-        # Lists of clusters, and what the last pass over all clusters told of them (`fairclust.solvers.points.Lists`).
+        # Lists of clusters, and what the last pass over all clusters told of them (`fairclust.kernels.points.Lists`).
         keeps = self._listed and self.n_samples <= _KEPT_ROWS and type(engine) is Engine
         self._kept: Kept | None = {} if keeps else None
         self.listed_prices, self.reach, self._n_short = np.zeros(shape), np.inf, 0
@@ -112,7 +112,7 @@ class ChunkedPoints:
         return self if self._listed else None
 
     def outgrown(self, prices: np.ndarray) -> bool:
-        """See `fairclust.solvers.points.Lists`."""
+        """See `fairclust.kernels.points.Lists`."""
         self.priced(prices)
         return many_short(self._n_short, self.n_samples)
 
@@ -146,24 +146,24 @@ class ChunkedPoints:
         return total[:-1]
 
     def n_beyond(self, limit: float) -> int:
-        """As `Potentials.n_beyond`."""
+        """As `Points.n_beyond`."""
         by = self.map_of(1.0, np.zeros((self.n_groups, self.n_clusters)))
         return int(self._sum(rows_beyond, by, limit)[0])
 
     def soft(self, scale: float, offset: np.ndarray) -> tuple[np.ndarray, float, float]:
-        """As `Potentials.soft`."""
+        """As `Points.soft`."""
         return self._sum(soft_sums, self.map_of(scale, offset), "soft")
 
     def soft_moments(self, scale: float, offset: np.ndarray) -> tuple[np.ndarray, float, float, np.ndarray]:
-        """As `Potentials.soft_moments`."""
+        """As `Points.soft_moments`."""
         return self._sum(soft_sums, self.map_of(scale, offset), "soft_moments")
 
     def hard(self, scale: float, offset: np.ndarray) -> tuple[ChunkLabels, np.ndarray, float]:
-        """As `Potentials.hard`, but the labels are `ChunkLabels`."""
+        """As `Points.hard`, but the labels are `ChunkLabels`."""
         return self._hard(self.map_of(scale, offset))
 
     def priced(self, prices: np.ndarray) -> tuple[ChunkLabels, np.ndarray, float, float]:
-        """As `Potentials.priced`, but the labels are `ChunkLabels`."""
+        """As `Points.priced`, but the labels are `ChunkLabels`."""
         # Solvers compute a bound and then labels at the same prices. The second call reuses the results of the first.
         key = prices.tobytes()
         if self._priced is None or self._priced[0] != key:
@@ -185,7 +185,7 @@ class ChunkedPoints:
         return labels.sizes, labels.sums
 
     def movable(self, prices: np.ndarray, labels: ChunkLabels, units: np.ndarray) -> tuple[np.ndarray, ...]:
-        """As `Potentials.movable`, but with a few more rows than are needed."""
+        """As `Points.movable`, but with a few more rows than are needed."""
         by, sample = self.map_of(1.0, prices, precise=True), self.sample
         most = np.ceil(_MORE * units * sample.group_sizes / self.group_sizes).astype(int) + _SPARE_ROWS
         reach = sample.reach_of(prices, sample.priced(prices)[0], most)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from fairclust.base import is_collection
 from fairclust.chunks.passes import Engine
 from fairclust.chunks.sources import (
     CHUNK_ROWS,
@@ -93,7 +94,7 @@ def open_chunks(
     if chunk_rows < 1 or (sample_rows is not None and sample_rows < 1):
         raise ChunkError(f"chunk_rows={chunk_rows} and sample_rows={sample_rows} must be at least 1")
     engine = Engine()
-    if client is not None or _is_collection(X):
+    if client is not None or is_collection(X):
         # Imported only here, because Dask is not needed without a cluster.
         from fairclust.chunks.cluster import Cluster, collection_chunks
 
@@ -101,7 +102,7 @@ def open_chunks(
     names: tuple[str, ...] = ()
     inputs: list[str | Path] = [client] if isinstance(client, str) else []
     try:
-        if _is_collection(X):
+        if is_collection(X):
             if labels is not None and Path(labels).is_file():
                 raise ChunkError(
                     f"labels: {labels} exists, and a Dask collection does not tell from which files it is read. Fix: "
@@ -133,13 +134,3 @@ def _file_of(array: Any) -> Any:
     while isinstance(array, np.ndarray) and not isinstance(array, np.memmap):
         array = array.base
     return getattr(array, "filename", array)
-
-
-def _is_collection(X: Any) -> bool:
-    """Whether X is a Dask array or data frame. This does not import Dask."""
-    return type(X).__module__.partition(".")[0] in ("dask", "dask_expr")
-
-
-def comes_in_chunks(X: Any) -> bool:
-    """Whether `fit` reads X chunk by chunk: a path, Dask collection or `ChunkTable`. It reads arrays into memory."""
-    return isinstance(X, str | Path | ChunkTable) or _is_collection(X)

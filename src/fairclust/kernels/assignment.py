@@ -339,7 +339,7 @@ class Potentials:
 
     These are at least zero, and their padding must be finite. `row_min`, shape (n_tiles, TILE), holds the minima, and
     `row_min_sum` is their sum over all real points. `weights`, shape (n_samples,), are positive and have mean 1. They
-    are None if every point counts once.
+    are None if every point counts once. The other methods are those of `fairclust.kernels.points.Points`.
     """
 
     layout: TileLayout
@@ -348,7 +348,7 @@ class Potentials:
     row_min: np.ndarray
     row_min_sum: float = 0.0
     weights: np.ndarray | None = None
-    lists: ClassVar[Any] = None  # Points have no lists here, see `fairclust.solvers.points.Points`.
+    lists: ClassVar[Any] = None
 
     @classmethod
     def empty(
@@ -428,10 +428,7 @@ class Potentials:
         return int((real & (self.row_min > limit)).sum())
 
     def movable(self, prices: np.ndarray, labels: np.ndarray, units: np.ndarray) -> tuple[np.ndarray, ...]:
-        """As `fairclust.solvers.points.Points`; the points are positions in `labels`.
-
-        `units`, shape (n_groups,), is the most points of each group that will move from one cluster to another one.
-        """
+        """As `Points.movable`; the points are positions in `labels`."""
         return self.close(prices, labels, self.reach_of(prices, labels, units))
 
     def reach_of(self, prices: np.ndarray, labels: np.ndarray, most: np.ndarray) -> np.ndarray:
@@ -518,18 +515,11 @@ class Potentials:
         return np.bincount(labels, paid, self.n_clusters), np.bincount(labels, lost, self.n_clusters)
 
     def soft(self, scale: float, offset: np.ndarray) -> tuple[np.ndarray, float, float]:
-        """One pass over the softmax rows ``s_p = softmax(-(scale * a_p + offset[group of p]))``.
-
-        Returns the sums of the rows per group, shape (n_groups, n_clusters), the sum of ``s_pk a_pk``, and the sum
-        over points of ``log sum_k exp(-(scale * a_pk + offset[g, k]))``.
-        """
+        """As `Points.soft`, in one pass over the softmax rows."""
         return self._soft(scale, offset, np.empty((0, 0, 0)))
 
     def soft_moments(self, scale: float, offset: np.ndarray) -> tuple[np.ndarray, float, float, np.ndarray]:
-        """As `soft`, and also the second moments that Newton's method needs.
-
-        These are the sums of ``s_p s_p'`` per group, shape (n_groups, n_clusters, n_clusters).
-        """
+        """As `Points.soft_moments`, in one pass as well."""
         moments = np.zeros((self.n_groups, self.n_clusters, self.n_clusters))
         return *self._soft(scale, offset, moments), moments
 
@@ -569,20 +559,13 @@ class Potentials:
         )
 
     def hard(self, scale: float, offset: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
-        """Labels ``argmin_k (scale * a_pk + offset[group of p, k])``; ties go to the smallest k.
-
-        Returns the labels in the order of the points, the number of points of each group with each label as float64 of
-        shape (n_groups, n_clusters), and the sum of the labels' ``a_pk``.
-        """
+        """As `Points.hard`, in the precision of the potentials."""
         base = offset.min(axis=1, keepdims=True)
         dtype = self.a.dtype
         return self._assigned(dtype.type(scale), (offset - base).astype(dtype))
 
     def priced(self, prices: np.ndarray) -> tuple[np.ndarray, np.ndarray, float, float]:
-        """As `hard` at scale 1, but in double precision, and also the dual function of the group prices.
-
-        The dual function is the last value returned, ``sum_p min_k (a_pk + prices[group of p, k])``.
-        """
+        """As `Points.priced`."""
         labels, counts, cost = self._assigned(1.0, prices)
         return labels, counts, cost, cost + float((counts * prices).sum())
 

@@ -322,7 +322,7 @@ class ListedPoints(Potentials):
         self._square()
 
     def outgrown(self, prices: np.ndarray) -> bool:
-        """See `fairclust.solvers.points.Lists`."""
+        """See `fairclust.kernels.points.Lists`."""
         self.priced(prices)
         return many_short(self.n_short, self.n_samples)
 
@@ -335,7 +335,7 @@ class ListedPoints(Potentials):
         self._clusters[:], self._known, self._measured = kept, True, False
 
     def soft(self, scale: float, offset: np.ndarray) -> tuple[np.ndarray, float, float]:
-        """As `Potentials.soft`, over the lists."""
+        """As `Points.soft`, over the lists."""
         self._measure()
         layout, dtype = self.layout, self.a.dtype
         self._shares, mass = np.empty_like(self.a), np.empty((layout.n_tiles, self.n_clusters))
@@ -347,18 +347,18 @@ class ListedPoints(Potentials):
         return self._summed(scale, base, mass, potential, logsum)
 
     def soft_moments(self, scale: float, offset: np.ndarray) -> tuple[np.ndarray, float, float, np.ndarray]:
-        """As `Potentials.soft_moments`, over the lists."""
+        """As `Points.soft_moments`, over the lists."""
         sums = self.soft(scale, offset)
         products = np.zeros((self.n_groups, self.n_clusters, self.n_clusters))
         _products_listed(self._shares, self._clusters, self.layout, products)
         return *sums, products
 
     def hard(self, scale: float, offset: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
-        """As `Potentials.hard`."""
+        """As `Points.hard`."""
         return self.priced(offset / scale)[:3]
 
     def priced(self, prices: np.ndarray) -> tuple[np.ndarray, np.ndarray, float, float]:
-        """As `Potentials.priced`, from a pass over all clusters that lists the cheapest."""
+        """As `Points.priced`, from a pass over all clusters that lists the cheapest."""
         # Solvers compute a bound and then labels at the same prices. The second call reuses the results of the first.
         if self._priced is not None and self._priced[0] == prices.tobytes():
             labels, *sums = self._priced[1]

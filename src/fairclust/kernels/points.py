@@ -1,4 +1,9 @@
-"""Points packed in tiles together with their distances to the current centres.
+"""The interface between solvers and points, and points packed in tiles with their distances to the current centres.
+
+Points may be in memory, in a file that is read in every pass, or on several machines. Solvers only get sums that can be
+added up from chunk to chunk, whose sizes depend on J groups, K clusters and d features. Labels are an array in the
+order of the points, or `ChunkLabels`, which stand for one. Solvers only pass labels back to the points and read or
+change those of a few rows.
 
 The rows of a fit in memory have arrays of their own, and blocks of rows in chunks take turns in the same arrays.
 """
@@ -7,12 +12,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import DTypeLike
 
 from fairclust.kernels.assignment import (
+    _BLOCK_ROWS,
     _LEAST_TILES,
     _PRODUCT_BYTES,
     Potentials,
@@ -45,6 +51,106 @@ DTYPES = {"single": np.float32, "double": np.float64}
 def worth_listing(n_samples: int, n_groups: int, n_clusters: int) -> bool:
     """Whether lists of clusters are faster than a table of the distances of so many rows, and long enough."""
     return n_clusters >= _MANY_CLUSTERS and n_samples >= _PER_CELL * n_groups * n_clusters
+
+
+class Lists(Protocol):
+    """Lists of the clusters that are cheapest for each point at some prices."""
+
+    listed_prices: np.ndarray
+    """The prices, shape (n_groups, n_clusters)."""
+    reach: float
+    """How far a price may be from these before many lists are too short."""
+
+    @property
+    def fit_centers(self) -> bool:
+        """Whether the centres are near those for which the lists were made."""
+
+    def outgrown(self, prices: np.ndarray) -> bool:
+        """List the clusters that are cheapest at these prices; whether many points had not listed the cheapest one."""
+
+
+class Points(Protocol):
+    """N points in J groups at fixed potentials ``a[p, k]``, the cost of point p in cluster k, for K clusters.
+
+    All sums are about ``scale * a[p, k] + offset[group of p, k]``; offsets, prices and tables have the shape (J, K).
+    """
+
+    n_groups: int  # J
+    row_min_sum: float
+    """Sum over points of the least potential."""
+
+    @property
+    def lists(self) -> Lists | None:
+        """If given, sums of softmax rows are about listed clusters only."""
+
+    @property
+    def weights(self) -> np.ndarray | None:
+        """Weights of the points with mean 1, shape (N,); None if every point counts once."""
+
+    @property
+    def n_samples(self) -> int:
+        """N."""
+
+    @property
+    def n_clusters(self) -> int:
+        """K."""
+
+    @property
+    def group_sizes(self) -> np.ndarray:
+        """The number of points of each group, or the sum of their weights, shape (J,)."""
+
+    @property
+    def rounding(self) -> float:
+        """Relative error of sums of softmax rows."""
+
+    def mean_gap(self) -> float:
+        """The mean difference between the least and the second least potential of a point."""
+
+    def mean_excess(self) -> float:
+        """The mean over points and clusters of a potential minus the least one of the point."""
+
+    def n_beyond(self, limit: float) -> int:
+        """The number of points all of whose potentials are above a limit."""
+
+    def soft(self, scale: float, offset: np.ndarray) -> tuple[np.ndarray, float, float]:
+        """Sums of the softmax rows ``s_p = softmax(-(scale * a_p + offset[group of p]))``.
+
+        These are the table of their sums (J, K), the sum of ``s_pk a_pk``, and the sum over points of
+        ``log sum_k exp(-(scale * a_pk + offset[group of p, k]))``.
+        """
+
+    def soft_moments(self, scale: float, offset: np.ndarray) -> tuple[np.ndarray, float, float, np.ndarray]:
+        """The results of `soft`, and the sums of ``s_p s_p'`` of each group, shape (J, K, K), for Newton's method."""
+
+    def hard(self, scale: float, offset: np.ndarray) -> tuple[Any, np.ndarray, float]:
+        """Labels of the cheapest clusters, shape (N,), their table (J, K), and the sum of their potentials.
+
+        Ties go to the smallest k.
+        """
+
+    def priced(self, prices: np.ndarray) -> tuple[Any, np.ndarray, float, float]:
+        """As `hard` with scale 1, in double precision, followed by the sum of the least potentials plus prices."""
+
+    def movable(self, prices: np.ndarray, labels: Any, units: np.ndarray) -> tuple[np.ndarray, ...]:
+        """The points that cost least to move: of each group j, ``units[j]`` > 0 or more for each pair of clusters.
+
+        These are the points, their groups, and their potentials minus the least one, shape (n_points, m). The m
+        clusters of each point, of the same shape, follow unless they are all K in order.
+        """
+
+
+class MeasuredPoints(Points, Protocol):
+    """Points of d features whose potentials are distances to centres that move."""
+
+    @property
+    def shift(self) -> np.ndarray:
+        """Subtracted from points and centres before distances are computed, shape (d,)."""
+
+    def measure(self, centers: np.ndarray) -> None:
+        """Take centres of shape (K, d); the potentials are the distances to them."""
+
+    def sums(self, labels: Any) -> tuple[np.ndarray, np.ndarray]:
+        """The sizes of the clusters, shape (K,), and the sums of their points, shape (K, d)."""
 
 
 def tile_room(
@@ -182,9 +288,18 @@ class NearestPoints:
         self._sums = sums + self._counts.sum(axis=0)[:, None] * points.shift
 
     def hard(self, scale: float, offset: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
-        """As `Potentials.hard` at scale 1 and without offsets."""
+        """As `Points.hard` at scale 1 and without offsets."""
         return self._labels, self._counts, self._cost
 
     def sums(self, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """As `TiledPoints.sums`, for the labels of the last `hard`."""
         return self._counts.sum(axis=0), self._sums
+
+
+def squared_distances_to_centers(X: np.ndarray, labels: np.ndarray, centers: np.ndarray) -> np.ndarray:
+    """Squared Euclidean distance of every point to the centre of its cluster, shape (n_samples,)."""
+    squares = np.empty(len(labels))
+    for part in blocks(len(labels), _BLOCK_ROWS):
+        deviation = np.subtract(X[part], centers[labels[part]], dtype=np.float64)
+        squares[part] = np.einsum("pd,pd->p", deviation, deviation)
+    return squares

@@ -25,6 +25,8 @@ TILE = 512
 VECTOR = 64
 # NumPy's arrays begin at multiples of 16 bytes. If that is no multiple of 32, a pass of distances takes a third longer.
 _ALIGNED = 64
+# Largest number of distances between rows that are computed at once.
+_PAIRS = 2**22
 
 # Starting a pass in a second thread takes about 50 microseconds, which is not worth it below this many table entries.
 _MIN_ENTRIES_PER_THREAD = 150_000
@@ -73,6 +75,11 @@ def padded(count):  # type: ignore[no-untyped-def]
 def blocks(n: int, size: int) -> list[slice]:
     """Cut the range of `n` rows or tiles into slices of `size`; the last one may be shorter."""
     return [slice(begin, min(n, begin + size)) for begin in range(0, n, size)]
+
+
+def pairwise_blocks(n_rows: int, n_others: int) -> list[slice]:
+    """Slices of rows whose distances to `n_others` points fit into one block of memory."""
+    return blocks(n_rows, max(1, _PAIRS // n_others))
 
 
 def distinct_rows(rows: np.ndarray, groups: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,18 +13,22 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight
 
-from fairclust.base import FairClusterer
+from fairclust.base import FairClusterer, is_collection
 from fairclust.chunks.rows import ChunkedRows
 from fairclust.chunks.sources import ChunkError
-from fairclust.chunks.table import ChunkTable, comes_in_chunks, open_chunks
+from fairclust.chunks.table import ChunkTable, open_chunks
 from fairclust.frame import Frame
-from fairclust.group_encoding import check_same_order, encode_groups, new_groups, split_columns
+from fairclust.group_encoding import check_same_order, encode_groups
 from fairclust.kernels.listed import ListedPoints
-from fairclust.kernels.points import DTYPES, TiledPoints, worth_listing
+from fairclust.kernels.points import (
+    DTYPES,
+    MeasuredPoints,
+    TiledPoints,
+    squared_distances_to_centers,
+    worth_listing,
+)
 from fairclust.kernels.tiles import one_thread
-from fairclust.metrics.centers import squared_distances_to_centers
 from fairclust.solvers.alternation import Prototypes, mean_centers, medoid_centers
-from fairclust.solvers.points import MeasuredPoints
 
 
 class PrototypeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FairClusterer):
@@ -63,7 +68,7 @@ class PrototypeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Fair
 
     def _fit_rows(self, X: Any, sensitive_features: Any, sample_weight: Any) -> None:
         with one_thread():
-            if self.takes_chunks and comes_in_chunks(X):
+            if self.takes_chunks and (isinstance(X, str | Path | ChunkTable) or is_collection(X)):
                 self._fit_table(X, sensitive_features, sample_weight)
             else:
                 super()._fit_rows(X, sensitive_features, sample_weight)
@@ -170,13 +175,8 @@ class PrototypeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Fair
     def _codes(self, sensitive_features: Any, n_samples: int) -> tuple[np.ndarray, np.ndarray]:
         """Groups of new rows, and the prices of these groups in the frame of the fit."""
         if self._sensitive is None:
-            named = split_columns(sensitive_features)
-            only = next(iter(named.values())) if len(named) == 1 else sensitive_features
-            return encode_groups(only, n_samples, known=self.groups_)[0], self._prices
-        columns, cells = self._sensitive.columns, self._sensitive.cells
-        if not columns:
-            return np.zeros(n_samples, np.int32), self._prices
-        return new_groups(columns, cells, self._prices, self._column_prices, sensitive_features, n_samples)
+            return encode_groups(sensitive_features, n_samples, known=self.groups_)[0], self._prices
+        return self._sensitive.new_groups(self._prices, self._column_prices, sensitive_features, n_samples)
 
     def _saved(self) -> dict[str, Any]:
         """The attributes that `predict` needs, for a file, which has nothing of single rows."""

@@ -14,8 +14,7 @@ from sklearn.utils._param_validation import Interval
 
 from fairclust.base import COUNT, NON_NEGATIVE, Diverged, FairClusterer, NotSupported, record
 from fairclust.kernels.tiles import blocks
-from fairclust.metrics.centers import nearest_centers
-from fairclust.solvers.lloyd import Lloyd
+from fairclust.solvers.lloyd import Lloyd, nearest_centers
 
 # Lloyd steps on the aligned points in every round.
 _LLOYD_STEPS = 50

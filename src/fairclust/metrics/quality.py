@@ -16,12 +16,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fairclust.group_encoding import group_codes
-from fairclust.metrics.centers import (
-    blocks,
-    cluster_means,
-    points_and_labels,
-    squared_distances_to_centers,
-)
 from fairclust.metrics.counts import checked_codes, contingency
 from fairclust.metrics.registry import documented, metric
 
@@ -33,7 +27,46 @@ if TYPE_CHECKING:
 _MOST_TRIED, _EXACT_MAX_ROWS, _NEAR_MEDIAN = 10_000, 200_000, 16
 # The Dunn index takes this many points at once. The bound on its distances allows for this relative rounding error.
 _QUERIES, _ROUNDING = 500, 1e-9
+# Rows per block, so that temporary arrays stay in the cache and do not grow with the data.
+_CHUNK_ROWS = 16_384
 _SSE = "Ziko et al. 2021 (VFC), Table 1; Pan et al. 2023 (BFKM), Table IV"
+
+
+def _points_and_labels(X: ArrayLike, labels: ArrayLike) -> tuple[NDArray, NDArray[np.integer]]:
+    """Points and labels as arrays.
+
+    ValueError if the lengths differ, the labels are not non-negative integers, there is no point, or a value is not
+    finite.
+    """
+    points, codes = np.asarray(X), checked_codes(labels, "labels")[0]
+    if points.ndim != 2 or len(points) != codes.size:
+        raise ValueError(f"X {points.shape} must have one row for each of {codes.size} labels")
+    if codes.size == 0:
+        raise ValueError("there is no point")
+    if not np.isfinite(points).all():
+        raise ValueError("X must be finite")
+    return points, codes
+
+
+def _blocks(n_rows: int, height: int = _CHUNK_ROWS) -> list[slice]:
+    """Slices of at most `height` rows that together cover all rows."""
+    return [slice(start, min(start + height, n_rows)) for start in range(0, n_rows, height)]
+
+
+def _cluster_means(X: NDArray, labels: NDArray[np.integer]) -> NDArray[np.float64]:
+    """Mean of every cluster, shape (n_clusters, n_features); zeros for a cluster without points."""
+    from scipy import sparse
+
+    sizes = np.bincount(labels)
+    sums = np.zeros((sizes.size, X.shape[1]))
+    for block in _blocks(len(labels)):
+        rows = labels[block]
+        # The product with a sparse indicator matrix sums each cluster in float64 without sorting the points.
+        indicator = sparse.csr_array(
+            (np.ones(rows.size), rows, np.arange(rows.size + 1)), shape=(rows.size, sizes.size)
+        )
+        sums += indicator.T @ X[block].astype(np.float64, copy=False)
+    return sums / np.maximum(sizes, 1)[:, None]
 
 
 @metric("SSE", (0.0, inf), "lower", _SSE, needs="X", decimals=1)
@@ -43,10 +76,10 @@ def sse(X: ArrayLike, labels: ArrayLike) -> float:
     This is also the cost of the tables of Park et al. (FMC): their text says 'distances', the tables hold squared
     distances.
     """
-    points, codes = points_and_labels(X, labels)
-    means = cluster_means(points, codes)
+    points, codes = _points_and_labels(X, labels)
+    means = _cluster_means(points, codes)
     total = 0.0
-    for block in blocks(codes.size):
+    for block in _blocks(codes.size):
         # Deviations are summed, because the sum of squares minus n times the squared mean would lose its digits if the
         # data are far from the origin.
         deviation = points[block] - means[codes[block]]
@@ -64,7 +97,7 @@ def kmedians_cost(X: ArrayLike, labels: ArrayLike) -> float:
     """
     from fairclust.kernels.medoid import medoids
 
-    points, codes = points_and_labels(X, labels)
+    points, codes = _points_and_labels(X, labels)
     proves = len(points) <= _EXACT_MAX_ROWS
     most = _MOST_TRIED if proves else _NEAR_MEDIAN
     _, costs, proved = medoids(points, codes, codes.max() + 1, max_evaluations=most)
@@ -78,7 +111,7 @@ def dunn_index(X: ArrayLike, labels: ArrayLike) -> float:
     It is ``nan`` with fewer than two non-empty clusters, and for 0/0 (all points equal), and ``inf`` if the points of
     each cluster coincide and the clusters differ.
     """
-    points, codes = points_and_labels(X, labels)
+    points, codes = _points_and_labels(X, labels)
     of_clusters = [points[codes == k].astype(np.float64) for k in np.unique(codes)]
     separation, diameter = _separation(of_clusters), max(map(_diameter, of_clusters))
     if np.isinf(separation):
@@ -96,7 +129,7 @@ def _separation(clusters: list[NDArray]) -> float:
     for k, own in enumerate(clusters[:-1]):
         tree, others = cKDTree(own), np.concatenate(clusters[k + 1 :])
         # The least distance of the blocks before bounds the search in the next one.
-        for block in blocks(len(others), _QUERIES):
+        for block in _blocks(len(others), _QUERIES):
             distances, places = tree.query(others[block], distance_upper_bound=least)
             near = distances.argmin()
             if np.isfinite(distances[near]):
@@ -113,7 +146,7 @@ def _diameter(points: NDArray) -> float:
     outermost = np.argsort(-radii, kind="stable")
     points, radii = points[outermost], radii[outermost]
     largest = 0.0
-    for block in blocks(len(points), _QUERIES):
+    for block in _blocks(len(points), _QUERIES):
         # Two points are at most as far apart as the sum of their distances from the mean.
         enough = (1 - _ROUNDING) * largest - radii[block.start]
         n_far = np.searchsorted(-radii, -enough, side="right")
@@ -211,11 +244,13 @@ def group_costs(
     ----------
     Ghadiri et al. 2021; Abbasi et al. 2021
     """
-    points, codes = points_and_labels(X, labels)
+    from fairclust.kernels.points import squared_distances_to_centers
+
+    points, codes = _points_and_labels(X, labels)
     groups = group_codes(sensitive_features)
     if groups.shape != codes.shape:
         raise ValueError(f"labels {codes.shape} and sensitive_features {groups.shape} must have one length")
-    places = cluster_means(points, codes) if centers is None else np.asarray(centers, dtype=float)
+    places = _cluster_means(points, codes) if centers is None else np.asarray(centers, dtype=float)
     if places.ndim != 2 or places.shape[1] != points.shape[1] or len(places) <= codes.max():
         raise ValueError(
             f"centers has shape {places.shape}, X has {points.shape}, labels go to {codes.max()}"

@@ -10,7 +10,7 @@ import numpy as np
 
 from fairclust.base import record
 from fairclust.kernels.medoid import medoids
-from fairclust.solvers.points import MeasuredPoints, Points
+from fairclust.kernels.points import MeasuredPoints, Points
 
 # By how much of its step from the old centre a centre moves beyond the mean. Less than one, so that the cost falls.
 _OVERSHOOT = 0.5

@@ -1,24 +1,27 @@
-"""Fairness bounds as linear rows on the group-by-cluster table, the same rows for every cluster.
+"""The bounds that a user gives, as linear rows on the group-by-cluster table, the same rows for every cluster.
 
 All rows are in points, so moving about one point removes an excess of one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import combinations
-from typing import ClassVar
+from numbers import Integral, Real
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy.linalg import block_diag
 
 from fairclust.base import NotSupported
+from fairclust.group_encoding import Sensitive, SensitiveColumn, resolve_target
 
 # About the seconds of an inverse of a matrix with n rows, divided by n^3. `step_of_rows` takes about as long with n
 # multipliers that are not zero. The second number is the seconds of each distance in a pass over the points.
 _SYSTEM, _DISTANCE = 1.25e-10, 3e-9
+_ON_GROUPS = ("tolerance", "min_balance", "max_gap")
 
 
 @dataclass
@@ -52,7 +55,7 @@ class Work:
         return done
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Criterion:
     """Bounds on a table n of shape (n_groups, n_clusters), and by how many points it violates them.
 
@@ -66,32 +69,29 @@ class Criterion:
     # bounds, same shape; 0 within.
     excess: Callable[..., np.ndarray]
     shares: np.ndarray | None = None  # (n_groups,); those of `exact_shares`, whose rows are all equalities
-    helpers: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))  # (n_rows, n_helpers)
-    exact: np.ndarray = field(
-        default_factory=lambda: np.empty(0, bool)
-    )  # (n_rows,); which rows are equalities
+    helpers: np.ndarray = None  # type: ignore[assignment]  # (n_rows, n_helpers); by default none
+    exact: np.ndarray = None  # type: ignore[assignment]  # (n_rows,); which rows are equalities
     combined: bool = False  # Whether `combine` made this criterion
     # Called with multipliers, shape (n_rows, n_clusters), and a table. Returns the most that an assignment can save by
     # being outside the bounds as far as the table is. By default, the sum of excess times multiplier of the rows.
     saving: Callable[[np.ndarray, np.ndarray], float] = None  # type: ignore[assignment]
     work: Work = field(default_factory=Work)  # What was spent on Newton steps for this criterion
     # (n_rows, n_values); if `combined`, for each column the coefficients of all rows at its values, and last those of
-    # the cluster's size, (n_rows, 1).
+    # the cluster's size, (n_rows, 1). The price of a group is the sum of the prices of its values and of the size.
     parts: tuple[np.ndarray, ...] = ()
     # The number of groups whose points are counted on their own. By default all groups; `mean_bound` adds up the scores
     # of all groups, so that groups that only their scores tell apart count as one.
     n_counted: int = 0
 
     def __post_init__(self) -> None:
-        n_rows = len(self.rows)
-        if not self.n_counted:
-            object.__setattr__(self, "n_counted", self.rows.shape[1])
-        if not self.helpers.size:
-            object.__setattr__(self, "helpers", np.empty((n_rows, 0)))
-        if not self.exact.size:
-            object.__setattr__(self, "exact", np.full(n_rows, self.shares is not None))
+        n_rows, n_groups = self.rows.shape
+        self.n_counted = self.n_counted or n_groups
+        if self.helpers is None:
+            self.helpers = np.empty((n_rows, 0))
+        if self.exact is None:
+            self.exact = np.full(n_rows, self.shares is not None)
         if self.saving is None:
-            object.__setattr__(self, "saving", self._saving_of_rows)
+            self.saving = self._saving_of_rows
 
     def _saving_of_rows(self, multipliers: np.ndarray, counts: np.ndarray) -> float:
         above = self.rows @ counts - self.limits
@@ -102,69 +102,228 @@ class Criterion:
         """Prices W = G'y, shape (n_groups, n_clusters), of multipliers, shape (n_rows, n_clusters)."""
         return self.rows.T @ multipliers
 
-    def column_prices(self, multipliers: np.ndarray) -> list[np.ndarray]:
-        """Prices of each column's values, shape (n_values, n_clusters), and last of the cluster, shape (1, n_clusters).
-
-        The price of a group is the sum of the prices of its values and of the cluster.
-        """
-        return [rows.T @ multipliers for rows in self.parts]
-
     def excess_of(self, columns: np.ndarray, clusters: np.ndarray) -> np.ndarray:
         """`excess` of a table, shape (n_groups, n_columns), whose columns belong to the given clusters."""
         return self.excess(columns, clusters) if self.combined else self.excess(columns)
 
 
-def make_criterion(
-    names: np.ndarray,
-    sizes: np.ndarray,
-    *,
-    target: np.ndarray | None = None,
-    tolerance: float = 0.0,
-    min_balance: float | None = None,
-    max_gap: float | None = None,
-    complete: bool = False,
-) -> Criterion:
-    """The criterion that a user asked for; `NotSupported` says which bounds data with these group sizes can meet.
+class Bounds(NamedTuple):
+    """The bounds among the parameters of `fairclust.fair_assignment`."""
 
-    `complete` is that of `exact_shares`, and the other bounds are those of `fairclust.fair_assignment`.
+    tolerance: Any = 0.0
+    min_balance: Any = None
+    max_gap: Any = None
+    target: Any = None
+    size_min: Any = None
+    size_max: Any = None
+    crossed: bool = False
+    mean_tolerance: Any = None
+
+
+def bounds_criterion(
+    bounds: Bounds, sensitive: Sensitive, sizes: np.ndarray, n_clusters: int, *, unit: float | None = None
+) -> Criterion:
+    """The criterion for the bounds that a user gave; a ValueError or `NotSupported` says which bounds the data can
+    meet.
+
+    For data with weights, `sizes` are sums of weights divided by their mean, `unit`, and bounds on sizes are sums of
+    the weights that the user gave. Without weights, cluster sizes are whole numbers.
     """
-    if min_balance is not None or max_gap is not None:
-        named = "min_balance" if max_gap is None else "max_gap"
-        if min_balance is not None and max_gap is not None:
-            raise ValueError("give min_balance or max_gap, not both")
-        if tolerance != 0 or target is not None:
-            raise ValueError(f"tolerance and target bound the shares: give them or {named}, not both")
-    if max_gap is not None:
-        if not max_gap >= 0:
-            raise ValueError(f"max_gap must be at least 0, found {max_gap}")
-        if max_gap < 1e-12:
-            # The gap is zero at the shares of the data. The certificate is still about the gap: see `_saving_of_gap`.
-            exact = exact_shares(sizes / sizes.sum(), complete=complete)
-            return replace(exact, saving=partial(_saving_of_gap, exact.rows, sizes.astype(float), 0.0))
-        return gap_bound(float(max_gap), sizes.astype(float))
-    if min_balance is not None:
-        largest = sizes.min() / sizes.max()
-        if not 0 <= min_balance <= largest * (1 + 1e-12):
-            raise NotSupported(
-                f"min_balance={min_balance} cannot be met: it must be between 0 and the data's own balance, "
-                f"{largest:.6g}"
+    total = float(sizes.sum())
+    least, most = _size_bounds(
+        bounds.size_min, bounds.size_max, total * (unit or 1.0), n_clusters, whole=unit is None
+    )
+    least, most = least / (unit or 1.0), most / (unit or 1.0)
+    bounded = bounds.size_min is not None or bounds.size_max is not None
+    if not sensitive.columns:
+        if not bounded:
+            raise ValueError(
+                "sensitive_features is missing: pass the group of every row by keyword, as in "
+                "fit(X, sensitive_features=data['sex']), or bound the sizes of the clusters with size_min or size_max"
             )
-        return ratio_bound(float(min_balance), len(sizes))
+        return combine([], sizes, least, most)
+    names = [column.name for column in sensitive.columns]
+    if bounds.crossed and len(names) > 1:
+        if bounds.mean_tolerance:
+            raise ValueError("mean_tolerance bounds one column at a time: pass it without crossed=True")
+        # The combinations of values are treated as the values of one column without a name.
+        _check_names(bounds, [])
+        columns, members = [SensitiveColumn("", sensitive.names)], [np.eye(len(sizes))]
+    else:
+        _check_names(bounds, names)
+        columns, members = list(sensitive.columns), [sensitive.members(i) for i in range(len(names))]
+    if len(columns) == 1 and not bounded and not columns[0].measured:
+        return _of_column(bounds, columns[0], sizes, alone=True)
+    several, parts = len(columns) > 1, []
+    for column, of_values in zip(columns, members, strict=True):
+        try:
+            parts.append((_of_column(bounds, column, of_values @ sizes, several=several), of_values))
+        except ValueError as error:
+            if not several:
+                raise
+            raise type(error)(f"{column.name}: {error}") from None
+    return combine(parts, sizes, least, most)
+
+
+def _size_bounds(
+    size_min: Any, size_max: Any, total: float, n_clusters: int, *, whole: bool = True
+) -> tuple[np.ndarray, np.ndarray]:
+    """Least and largest size of every cluster, (n_clusters,) each; without a bound 0 and `total`.
+
+    Integers are numbers of points, floats multiples of ``total / n_clusters``. With `whole`, these are rounded to the
+    stricter side, or to the looser one if the sizes could not add up to `total` otherwise.
+    """
+    mean = total / n_clusters
+    low, low_shares = _sizes(size_min, "size_min", 0.0, mean, n_clusters)
+    high, high_shares = _sizes(size_max, "size_max", total, mean, n_clusters)
+    high = np.minimum(high, total)
+    if whole:
+        inward = (
+            np.where(low_shares, np.ceil(low - 1e-9), low),
+            np.where(high_shares, np.floor(high + 1e-9), high),
+        )
+        outward = np.where(low_shares, np.floor(low), low), np.where(high_shares, np.ceil(high), high)
+        low = inward[0] if inward[0].sum() <= total else outward[0]
+        high = inward[1] if inward[1].sum() >= total else outward[1]
+        if (low > high).any():
+            low, high = outward
+    slack = 1e-9 * total
+    if low.sum() > total + slack:
+        raise NotSupported(
+            f"size_min={size_min} cannot be met: {n_clusters} clusters would have {low.sum():g} of {total:g} rows. "
+            f"The largest size_min for all of them is {_floor(mean, whole):g}{_meant(size_min)}"
+        )
+    if high.sum() < total - slack:
+        raise NotSupported(
+            f"size_max={size_max} cannot be met: {n_clusters} clusters would have {high.sum():g} of {total:g} rows. "
+            f"The smallest size_max for all of them is {-_floor(-mean, whole):g}{_meant(size_max)}"
+        )
+    if (low > high + slack).any():
+        k = int((low - high).argmax())
+        raise NotSupported(
+            f"cluster {k} cannot have at least {low[k]:g} and at most {high[k]:g} rows: "
+            "lower size_min or raise size_max"
+        )
+    return low, high
+
+
+def _meant(size: Any) -> str:
+    """A hint for a small whole number, which counts rows, but may be meant as a multiple of the mean size."""
+    small = isinstance(size, Integral) and int(size) in (1, 2)
+    return f". Whole numbers count rows: {float(size)} is the multiple of the mean size" if small else ""
+
+
+def _floor(value: float, whole: bool) -> float:
+    return float(np.floor(value)) if whole else value
+
+
+def _sizes(
+    bounds: Any, name: str, default: float, mean: float, n_clusters: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Bounds of all clusters in points, and which of them were given as floats."""
+    if bounds is None:
+        return np.full(n_clusters, default), np.zeros(n_clusters, bool)
+    listed = list(bounds) if np.ndim(bounds) else [bounds] * n_clusters
+    if len(listed) != n_clusters:
+        raise ValueError(
+            f"{name} has {len(listed)} entries, there are {n_clusters} clusters: "
+            "pass one number, or one for each cluster"
+        )
+    shares = np.array([not isinstance(value, Integral) for value in listed])
+    values = np.array(listed, dtype=float)
+    if not (values >= 0).all():
+        raise ValueError(f"{name} must not be negative, found {bounds}")
+    return np.where(shares, values * mean, values), shares
+
+
+def _of_column(
+    bounds: Bounds, column: SensitiveColumn, sizes: np.ndarray, *, several: bool = False, alone: bool = False
+) -> Criterion:
+    """The criterion of one column, whose values have these sizes.
+
+    With `several` columns, `target` maps columns to shares. `alone` says that there are neither other columns nor
+    bounds on the sizes.
+    """
+    name, values = column.name, column.values
+    if column.measured:
+        most = _entry(bounds.mean_tolerance, name)
+        if not isinstance(most, Real) or not float(most) >= 0:
+            raise ValueError(f"mean_tolerance must be a number of at least 0, found {name!r}: {most!r}")
+        if len(values) < 2:
+            return no_bound(len(sizes))
+        # Distances to the weighted mean in standard deviations.
+        mean = float(values @ sizes / sizes.sum())
+        deviation = float(np.sqrt((values - mean) ** 2 @ sizes / sizes.sum()))
+        return mean_bound((values - mean) / deviation, float(most))
+    tolerance, balance, gap = (_entry(getattr(bounds, parameter), name) for parameter in _ON_GROUPS)
+    for parameter, bound in zip(_ON_GROUPS, (tolerance, balance, gap), strict=True):
+        if bound is not None and not isinstance(bound, Real):
+            raise ValueError(f"{parameter} must be a number, found {bound!r}")
+    target = _entry(bounds.target, name) if several else bounds.target
+    if balance is not None or gap is not None:
+        named = "min_balance" if gap is None else "max_gap"
+        if balance is not None and gap is not None:
+            raise ValueError("give min_balance or max_gap, not both")
+        if tolerance or target is not None:
+            raise ValueError(f"tolerance and target bound the shares: give them or {named}, not both")
+    if gap is not None:
+        if not gap >= 0:
+            raise ValueError(f"max_gap must be at least 0, found {gap}")
+        if gap < 1e-12:
+            # The gap is zero at the shares of the data. The certificate is still about the gap: see `_saving_of_gap`.
+            exact = exact_shares(sizes / sizes.sum(), complete=not alone)
+            return replace(exact, saving=partial(_saving_of_gap, exact.rows, sizes.astype(float), 0.0))
+        return gap_bound(float(gap), sizes.astype(float))
+    if balance is not None:
+        largest = sizes.min() / sizes.max()
+        if not 0 <= balance <= largest * (1 + 1e-12):
+            raise NotSupported(
+                f"min_balance={balance} cannot be met: it must be between 0 and the data's own balance, {largest:.6g}"
+            )
+        return ratio_bound(float(balance), len(sizes))
+    # If min_balance or max_gap is a mapping, the default tolerance of 0 does not bound the columns it leaves out.
+    instead = isinstance(bounds.min_balance, Mapping) or isinstance(bounds.max_gap, Mapping)
+    if tolerance is None or (instead and tolerance == 0 and not isinstance(bounds.tolerance, Mapping)):
+        return no_bound(len(sizes))
     if not 0 <= tolerance < 1:
         raise ValueError(f"tolerance must be at least 0 and below 1, found {tolerance}")
     shares = sizes / sizes.sum()
-    wanted = shares if target is None else target
+    wanted = shares if target is None else resolve_target(target, values, np.arange(len(sizes)))
     ratios = np.minimum(shares / wanted, wanted / shares)
     least = 1 - float(ratios.min())
     if tolerance < least - 1e-9:
         j = int(ratios.argmin())
         raise NotSupported(
-            f"tolerance={tolerance} cannot be met: group {names[j]} has the share {shares[j]:.6g} of the "
-            f"data, its target is {wanted[j]:.6g}; the smallest tolerance for this target is {least:.6g}"
+            f"tolerance={tolerance} cannot be met: group {values[j]} has the share {shares[j]:.6g} of the data, its "
+            f"target is {wanted[j]:.6g}; the smallest tolerance for this target is {least:.6g}"
         )
     if tolerance < 1e-9:
-        return exact_shares(shares, complete=complete)
+        return exact_shares(shares, complete=not alone)
     return share_bounds((1 - tolerance) * wanted, wanted / (1 - tolerance))
+
+
+def _entry(bounds: Any, name: str) -> Any:
+    """The bound of one column. A mapping has an entry for each bounded column; any other value is for all columns."""
+    if not isinstance(bounds, Mapping):
+        return bounds
+    return {str(key): value for key, value in bounds.items()}.get(name)
+
+
+def _check_names(bounds: Bounds, names: list[str]) -> None:
+    """Raise an error if a mapping names a column that does not exist. `names` is empty for crossed columns."""
+    for parameter in (*_ON_GROUPS, "mean_tolerance"):
+        given = getattr(bounds, parameter)
+        if isinstance(given, Mapping) and (unknown := [str(key) for key in given if str(key) not in names]):
+            known = f"the sensitive columns are {names}" if any(names) else "there are no columns to name"
+            raise ValueError(f"{parameter} names {unknown}, but {known}")
+    target = bounds.target
+    if len(names) <= 1 or target is None:
+        return
+    if not isinstance(target, Mapping) or (set(map(str, target)) - set(names)):
+        raise ValueError(
+            f"target must be a mapping of sensitive columns to shares, such as {{{names[0]!r}: ...}}, with columns out "
+            f"of {names}"
+        )
 
 
 def exact_shares(shares: np.ndarray, *, complete: bool = False) -> Criterion:
@@ -243,9 +402,8 @@ def gap_bound(gap: float, sizes: np.ndarray) -> Criterion:
         out[end, np.arange(len(end))] = over * sizes[end] * n_groups / 2
         return out
 
-    def criterion(rows: np.ndarray, limits: np.ndarray, helpers: np.ndarray | None = None) -> Criterion:
+    def criterion(rows: np.ndarray, limits: np.ndarray, helpers: Any = None) -> Criterion:
         saving = partial(_saving_of_gap, rows, sizes, gap)
-        helpers = np.empty((len(rows), 0)) if helpers is None else helpers
         return Criterion(rows, limits[:, None], excess, helpers=helpers, saving=saving)
 
     shares = np.diag(1.0 / sizes)

@@ -1,12 +1,14 @@
-"""scikit-learn's k-means, on one thread."""
+"""scikit-learn's k-means, on one thread, and the nearest centres of rows."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+from scipy.spatial.distance import cdist
 from sklearn import cluster
 
-from fairclust.kernels.tiles import one_thread
+from fairclust.kernels.tiles import one_thread, pairwise_blocks
 
 
 class Lloyd(cluster.KMeans):
@@ -24,3 +26,12 @@ class Lloyd(cluster.KMeans):
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Lloyd:
         with one_thread(None):
             return super().fit(X, y, sample_weight)
+
+
+def nearest_centers(X: np.ndarray, centers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The nearest centre of each point and the squared distance to it, both of shape (n_samples,)."""
+    labels, squares = np.empty(len(X), int), np.empty(len(X))
+    for rows in pairwise_blocks(len(X), len(centers)):
+        table = cdist(X[rows], centers, "sqeuclidean")
+        labels[rows], squares[rows] = table.argmin(axis=1), table.min(axis=1)
+    return labels, squares

@@ -26,6 +26,7 @@ import numpy as np
 from scipy.linalg.lapack import dposv, dpotrf, dpotri
 
 from fairclust.base import Diverged
+from fairclust.kernels.points import Lists, MeasuredPoints, Points
 from fairclust.kernels.prices import (
     curvature,
     equal_shares_step,
@@ -36,7 +37,6 @@ from fairclust.kernels.prices import (
 )
 from fairclust.solvers.alternation import Prototypes, Step
 from fairclust.solvers.criteria import Criterion
-from fairclust.solvers.points import Lists, MeasuredPoints, Points
 
 # Temperatures in units of the mean gap between a point's two smallest potentials. These are the ones of `price_step`,
 # for the first step and for later ones. They are not low, because the last assignment of a run is solved again.
@@ -90,7 +90,7 @@ _ZERO = 1e-11
 
 
 class Prices(NamedTuple):
-    """Prices at the last temperature, with their soft table."""
+    """Prices at some temperature, with their soft table."""
 
     prices: np.ndarray  # (n_groups, n_clusters)
     multipliers: np.ndarray  # (n_rows, n_clusters)
@@ -101,8 +101,12 @@ class Prices(NamedTuple):
     # Distance from the optimum, in points. It is the larger of `violation` and of the sum over the inequalities of
     # multiplier times unused limit, divided by `temperature_unit`.
     error: float
-    n_passes: int
-    converged: bool
+    n_passes: int = 0
+    converged: bool = True
+    value: float = 0.0  # the smoothed dual
+    moments: np.ndarray = np.empty(
+        0
+    )  # (n_groups, n_clusters, n_clusters); its curvature, while Newton's method runs
 
 
 def temperature_unit(points: Points) -> float:
@@ -144,7 +148,7 @@ def dual_prices(
     unit = temperature_unit(points)
     if not criterion.rows.size:
         _, mass, cost, _ = points.priced(np.zeros(shape))
-        return Prices(np.zeros(shape), y, mass, cost, float(criterion.excess(mass).max()), 0.0, 1, True)
+        return Prices(np.zeros(shape), y, mass, cost, float(criterion.excess(mass).max()), 0.0, n_passes=1)
     many = criterion.combined or (criterion.shares is None and y.size > _LARGE_UNKNOWNS)
     first, grow, shrink = _MANY_DAMPING if many else (_DAMPING, 10, 10)
     if many and not criterion.combined:
@@ -183,16 +187,7 @@ def dual_prices(
                 damping = min(grow * damping, _MOST_DAMPING)
                 rejected = True
         y = current.multipliers
-    return Prices(
-        current.prices,
-        y,
-        current.mass,
-        current.cost,
-        current.violation,
-        current.error,
-        n_passes,
-        current.error <= enough,
-    )
+    return current._replace(n_passes=n_passes, converged=current.error <= enough, moments=np.empty(0))
 
 
 def _within_reach(lists: Lists, criterion: Criterion, y: np.ndarray, trial: np.ndarray) -> np.ndarray:
@@ -204,22 +199,8 @@ def _within_reach(lists: Lists, criterion: Criterion, y: np.ndarray, trial: np.n
     return y + part * (trial - y)
 
 
-class _Smoothed(NamedTuple):
-    """The smoothed dual at some multipliers, and its derivatives."""
-
-    multipliers: np.ndarray
-    prices: np.ndarray
-    value: float
-    mass: np.ndarray
-    cost: float
-    moments: np.ndarray
-    violation: float
-    error: float
-
-
-def _evaluate(
-    points: Points, criterion: Criterion, y: np.ndarray, temperature: float, unit: float
-) -> _Smoothed:
+def _evaluate(points: Points, criterion: Criterion, y: np.ndarray, temperature: float, unit: float) -> Prices:
+    """The smoothed dual at the multipliers `y`, and its derivatives."""
     criterion.work.pass_over(points.n_samples * points.n_clusters)
     prices = criterion.prices(y)
     mass, cost, logsum, moments = points.soft_moments(1.0 / temperature, prices / temperature)
@@ -229,11 +210,11 @@ def _evaluate(
         value -= paid_limits(criterion, y)
         unused = (y * (criterion.limits - criterion.rows @ mass))[~criterion.exact]
         error = max(violation, abs(float(unused.sum())) / unit)
-    return _Smoothed(y, prices, value, mass, cost, moments, violation, error)
+    return Prices(prices, y, mass, cost, violation, error, value=value, moments=moments)
 
 
 def _newton_step(
-    criterion: Criterion, current: _Smoothed, temperature: float, damping: float, unit: float, n_points: int
+    criterion: Criterion, current: Prices, temperature: float, damping: float, unit: float, n_points: int
 ) -> np.ndarray | None:
     """Multipliers that maximise the quadratic model of the smoothed dual minus the damping term.
 

@@ -133,11 +133,8 @@ def sums(values: np.ndarray, n_sums: int) -> sparse.csr_array:
 
 def table_sums(shape: tuple[int, int]) -> tuple[sparse.sparray, sparse.sparray]:
     """The matrices that add up the rows, and the columns, of a table of variables."""
-    n_rows, n_columns = shape
-    return (
-        sparse.kron(sparse.eye_array(n_rows), np.ones((1, n_columns)), format="csr"),
-        sparse.kron(np.ones((1, n_rows)), sparse.eye_array(n_columns), format="csr"),
-    )
+    of_rows, of_columns = np.indices(shape)
+    return sums(of_rows.ravel(), shape[0]), sums(of_columns.ravel(), shape[1])
 
 
 def whole_numbers(

@@ -205,16 +205,11 @@ def _without_least(centers: np.ndarray, losses: np.ndarray, n_fewer: int) -> np.
 
 
 def plain_run(
-    points: TiledPoints,
-    start: Prototypes,
-    update: Any,
-    tol: float,
-    n_steps: int = _PLAIN_STEPS,
-    verbose: int = 0,
+    points: TiledPoints, start: Prototypes, update: Any, tol: float, n_steps: int = _PLAIN_STEPS
 ) -> Run:
     """Plain k-means from some centres."""
     alternation = Alternation(plain_step, update, partial(judge_fall, tol=tol))
-    return alternate(alternation, points.for_plain_steps(), start, max_iter=n_steps, verbose=verbose)
+    return alternate(alternation, points.for_plain_steps(), start, max_iter=n_steps)
 
 
 def plain_search(

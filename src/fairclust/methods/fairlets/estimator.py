@@ -17,8 +17,7 @@ from sklearn.utils._param_validation import StrOptions
 from fairclust.base import Diverged, FairClusterer, NotSupported, record
 from fairclust.kernels.fairlets import fairlet_medoids, swap_medoids
 from fairclust.metrics import balance, contingency
-from fairclust.metrics.centers import nearest_centers
-from fairclust.solvers.lloyd import Lloyd
+from fairclust.solvers.lloyd import Lloyd, nearest_centers
 
 # Largest q that "auto" and the proposals of error messages consider. A fairlet has up to p + q points.
 _MOST = 10

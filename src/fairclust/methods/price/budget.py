@@ -10,10 +10,9 @@ import numpy as np
 
 from fairclust.base import NotSupported
 from fairclust.kernels.points import TiledPoints
-from fairclust.methods.price.bounds import Bounds
 from fairclust.methods.price.rounding import round_prices
 from fairclust.solvers.alternation import Prototypes, Run
-from fairclust.solvers.criteria import Criterion, Work
+from fairclust.solvers.criteria import Bounds, Criterion, Work
 from fairclust.solvers.prices import Prices, lower_bound, solve
 
 # The limit of work after which the bisection ends. What has begun is finished, within a limit of its own.
@@ -25,7 +24,8 @@ _STEPS = 14
 class Attempt(NamedTuple):
     """The assignment at one tolerance, its cost, and a lower bound on the cost of every assignment at this tolerance.
 
-    If the lower bound is above the budget, the cost is infinite and no labels were computed.
+    If the lower bound is above the budget, the cost is infinite and no labels were computed. If no assignment is within
+    the bounds, the cost is NaN and the lower bound infinite.
     """
 
     cost: float
@@ -68,11 +68,15 @@ def fairest_within(
         work = Work()
         try:
             return attempt(tolerance, work)
+        except NotSupported:
+            if tolerance is None:
+                raise
+            return Attempt(np.nan, np.inf, None)
         finally:
             spent += max(work.spent, 0.0)
 
-    strict = _if_any(attempted, 0.0)
-    if strict is not None and strict.cost <= budget:
+    strict = attempted(0.0)
+    if strict.cost <= budget:
         return 0.0, 0.0, strict.result
     best = attempted(None)
     if best.cost > budget:
@@ -86,21 +90,14 @@ def fairest_within(
         if spent >= _SECONDS:
             break
         tolerance = (low + high) / 2
-        tried = _if_any(attempted, tolerance)
-        if tried is not None and tried.cost <= budget:
+        tried = attempted(tolerance)
+        if tried.cost <= budget:
             high, best = tolerance, tried
             continue
         low = tolerance
-        if tried is None or tried.lower_bound > budget:
+        if tried.lower_bound > budget:
             refused = tolerance
     return high, refused, best.result
-
-
-def _if_any(attempt: Callable[[float | None], Attempt], tolerance: float) -> Attempt | None:
-    try:
-        return attempt(tolerance)
-    except NotSupported:
-        return None
 
 
 def fairest_clustering(

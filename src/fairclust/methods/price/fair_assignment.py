@@ -12,13 +12,12 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from fairclust.base import check_weights, groups_of_rows, rows_without_weight
-from fairclust.group_encoding import Sensitive, check_same_order, new_groups, read_sensitive
+from fairclust.group_encoding import Sensitive, check_same_order, read_sensitive
 from fairclust.kernels.assignment import Potentials
 from fairclust.kernels.tiles import blocks, make_layout, one_thread
-from fairclust.methods.price.bounds import Bounds, bounds_criterion
 from fairclust.methods.price.budget import Attempt, check_budget, fairest_within
 from fairclust.methods.price.rounding import round_prices
-from fairclust.solvers.criteria import Criterion, Work
+from fairclust.solvers.criteria import Bounds, Criterion, Work, bounds_criterion
 from fairclust.solvers.prices import Prices, certified_gap, lower_bound, paid_limits, solve
 
 # Tiles of smaller problems are kept in double precision.
@@ -167,7 +166,7 @@ def fair_assignment(
         raise ValueError(f"mean_tolerance must map columns to numbers, found {mean_tolerance!r}")
     n_samples, n_clusters = costs.shape
     sensitive = read_sensitive(sensitive_features, n_samples, means=mean_tolerance or ())
-    weights, unit = (None, 1.0) if sample_weight is None else check_weights(sample_weight, n_samples)
+    weights, unit = check_weights(sample_weight, n_samples)
     dtype = np.float64 if n_samples * n_clusters <= _DOUBLE_ENTRIES else np.float32
     n_groups = len(sensitive.cells)
     layout = make_layout(sensitive.codes, n_groups)
@@ -205,9 +204,7 @@ def fair_assignment(
     if work.is_cut:
         warnings.warn(f"fair_assignment: {work.advice}", ConvergenceWarning, stacklevel=2)
     if len(rest):
-        codes, prices = np.zeros(len(rest), int), made.prices
-        if sensitive.columns:
-            codes, prices = new_groups(sensitive.columns, sensitive.cells, prices, [], others, len(rest))
+        codes, prices = sensitive.new_groups(made.prices, [], others, len(rest))
         labels = np.empty(len(given), made.labels.dtype)
         labels[counted], labels[rest] = made.labels, (other_costs + prices[codes]).argmin(axis=1)
         made = replace(made, labels=labels)

@@ -17,14 +17,13 @@ from fairclust.base import NON_NEGATIVE, NotSupported, check_weights, initial_ce
 from fairclust.chunks.rows import ChunkedRows
 from fairclust.group_encoding import Sensitive, SensitiveColumn, is_measured, read_sensitive
 from fairclust.kernels.points import TiledPoints
+from fairclust.kernels.tiles import pairwise_blocks
 from fairclust.messages import count, percent
 from fairclust.methods._prototypes import PrototypeClusterer
-from fairclust.methods.price.bounds import Bounds, bounds_criterion
 from fairclust.methods.price.budget import check_budget, fairest_clustering
 from fairclust.methods.price.rounding import cheapest, round_prices
-from fairclust.metrics.centers import pairwise_blocks
 from fairclust.solvers.alternation import Alternation, Prototypes, Run, alternate, judge_fall
-from fairclust.solvers.criteria import Criterion, exact_shares
+from fairclust.solvers.criteria import Bounds, Criterion, bounds_criterion, exact_shares
 from fairclust.solvers.prices import (
     Prices,
     approach,
@@ -208,16 +207,13 @@ class PriceFairKMeans(PrototypeClusterer):
 
     def _group_codes(self, sensitive_features: Any, n_samples: int) -> np.ndarray:
         """The group of every row. The groups of several columns are the combinations that occur."""
-        means = self.mean_tolerance or ()
-        self._sensitive = read_sensitive(sensitive_features, n_samples, means=means)
+        self._sensitive = read_sensitive(sensitive_features, n_samples, means=self.mean_tolerance or ())
         self.groups_ = self._sensitive.names
         return self._sensitive.codes
 
     def _check_weights(self, sample_weight: Any, n_samples: int) -> np.ndarray | None:
         """Weights with mean 1; `_unit` is the mean that they were divided by."""
-        weights, self._unit = (
-            (None, 1.0) if sample_weight is None else check_weights(sample_weight, n_samples)
-        )
+        weights, self._unit = check_weights(sample_weight, n_samples)
         return weights
 
     def _check_chunks(self, sample_weight: Any) -> None:
@@ -497,7 +493,7 @@ class PriceFairKMeans(PrototypeClusterer):
         self._column_prices = []
         if criterion.combined and self._sensitive.columns and not self.crossed:
             # Every row has one value of the first column, so the price of the cluster itself is added there.
-            first, *others, cluster = criterion.column_prices(solved.multipliers)
+            first, *others, cluster = (rows.T @ solved.multipliers for rows in criterion.parts)
             self._column_prices = [first + cluster, *others]
         for complaint in self._complaints(criterion, counts):
             self._complain(complaint)

@@ -15,10 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fairclust.kernels.flow import shortest_paths
-from fairclust.kernels.points import TiledPoints
+from fairclust.kernels.points import Points, TiledPoints
 from fairclust.solvers.alternation import Run
 from fairclust.solvers.criteria import Criterion
-from fairclust.solvers.points import Points
 from fairclust.solvers.prices import Prices, lower_bound, solve, temperature_unit
 from fairclust.solvers.programs import Program, table_sums
 

@@ -22,10 +22,10 @@ import numpy as np
 
 from fairclust.base import Diverged
 from fairclust.kernels.bound import bound_iteration
+from fairclust.kernels.points import Points
 from fairclust.kernels.prices import curvature
 from fairclust.solvers.alternation import Step, plain_step
 from fairclust.solvers.criteria import exact_shares
-from fairclust.solvers.points import Points
 from fairclust.solvers.prices import dual_prices, rounding_error, temperature_unit
 
 

@@ -16,12 +16,12 @@ from fairclust.base import NON_NEGATIVE, NotSupported, initial_centers
 from fairclust.chunks.rows import ChunkedRows
 from fairclust.frame import Frame
 from fairclust.group_encoding import resolve_target
+from fairclust.kernels.points import MeasuredPoints
 from fairclust.messages import count
 from fairclust.methods._prototypes import PrototypeClusterer
 from fairclust.methods.variational.penalty import bound_step, newton_step, penalty_slope
 from fairclust.metrics.counts import contingency
 from fairclust.solvers.alternation import Alternation, Prototypes, Step, alternate, mean_centers, overshot
-from fairclust.solvers.points import MeasuredPoints
 
 # Default `tol` of the published program, and ours. Ours is tighter, which is cheap because the energy never rises.
 _REFERENCE_TOL, _TOL = 1e-4, 1e-5
