@@ -203,7 +203,6 @@ class PriceFairKMeans(PrototypeClusterer):
     tol: float = 1e-5
     precision: str = "single"
     verbose: int = 0
-    random_state: Any = None
 
     def _group_codes(self, sensitive_features: Any, n_samples: int) -> np.ndarray:
         """The group of every row. The groups of several columns are the combinations that occur."""
