@@ -43,7 +43,7 @@ rule prepare_dataset:
         sensitive=ask(lambda dataset: PLAN.dataset(dataset).get("sensitive")),
         # [standardize, l2] unless the catalogue says otherwise.
         scale=ask(lambda dataset: PLAN.dataset(dataset).get("scale")),
-        dataset=ask(PLAN.dataset),
+        other=ask(PLAN.other_keys),
         sources=ask(lambda dataset: all_plain(PLAN.sources_of(dataset))),
         code=ask(PLAN.prepare_code),
     message:
@@ -62,7 +62,7 @@ use rule prepare_dataset as prepare_unscaled with:
         features=ask(lambda dataset: PLAN.dataset(dataset).get("features")),
         sensitive=ask(lambda dataset: PLAN.dataset(dataset).get("sensitive")),
         scale=[],
-        dataset=ask(PLAN.dataset),
+        other=ask(PLAN.other_keys),
         sources=ask(lambda dataset: all_plain(PLAN.sources_of(dataset))),
         code=ask(PLAN.prepare_code),
     message:

@@ -11,10 +11,10 @@ with job(snakemake):
     from fairclust.pipeline.data import prepare
 
     params = snakemake.params
-    scale = {} if params.scale is None else {"scale": params.scale}
+    stated = {key: params[key] for key in ("features", "sensitive", "scale") if params[key] is not None}
     prepare(
         snakemake.wildcards.dataset,
-        {**params.dataset, **scale},
+        {**params.other, **stated},
         params.sources,
         map(Path, snakemake.input.get("sources", [])),
         Path(snakemake.output[0]),

@@ -398,6 +398,11 @@ class Plan:
         spec = _entry("data set", name, self.config.datasets)
         return spec.model_dump(exclude_unset=True, exclude={"settings", "shown"})
 
+    def other_keys(self, dataset: str) -> dict[str, Any]:
+        """The keys of an entry besides features, sensitive columns and scaling."""
+        shown = ("features", "sensitive", "scale")
+        return {key: value for key, value in self.dataset(dataset).items() if key not in shown}
+
     def prepare_code(self, dataset: str) -> str:
         """Fingerprint of the code and the packages that prepare a data set, and of the user's files that it reads."""
         packages = ("numpy", "pandas", "scikit-learn")
