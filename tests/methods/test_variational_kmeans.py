@@ -91,7 +91,7 @@ def energy(X, codes, model):
     """Compute the energy of labels at the best centres of their clusters."""
     k, labels = model.n_clusters, model.labels_
     if isinstance(model, VariationalFairKMedians):
-        cost = sum(own.cost for own in medoids(X, labels, k))
+        cost = medoids(X, labels, k, max_evaluations=len(X))[1].sum()
     else:
         cost = ((X - means_of(X, labels, k)[labels]) ** 2).sum()
     return cost + model.lam * padded_fairness(counts_of(labels, codes, k), model.target_)

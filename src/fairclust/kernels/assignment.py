@@ -387,7 +387,6 @@ class Potentials:
 
     @cached_property
     def group_sizes(self) -> np.ndarray:
-        """Number of points of each group, or the sum of their weights."""
         layout = self.layout
         if self.weights is not None:
             return np.bincount(layout.group[self._places[0]], self.weights[layout.order], self.n_groups)
@@ -395,7 +394,6 @@ class Potentials:
 
     @property
     def rounding(self) -> float:
-        """Relative rounding error of sums of softmax rows. The errors of single terms partly cancel."""
         return 1e-14 if self.a.dtype == np.float64 else 1e-7
 
     def set_costs(self, costs: np.ndarray) -> None:
@@ -409,10 +407,8 @@ class Potentials:
             least = rows.min(axis=1)
             self.row_min[t, :count] = least
             self.a[t, :, :count] = (rows - least[:, None]).T
-        if self.weights is None:
-            self.row_min_sum = float(self.row_min.sum(dtype=np.float64))
-        else:
-            self.row_min_sum = self._weighed_minima()
+        total = float(self.row_min.sum(dtype=np.float64))
+        self.row_min_sum = total if self.weights is None else self._weighed_minima()
 
     def _weighed_minima(self) -> float:
         least = self.row_min[self._places].astype(np.float64)
@@ -423,7 +419,6 @@ class Potentials:
         return float(self.a.mean(dtype=np.float64))
 
     def n_beyond(self, limit: float) -> int:
-        """Number of points all of whose potentials are above the limit."""
         real = np.arange(TILE) < self.layout.count[:, None]
         return int((real & (self.row_min > limit)).sum())
 

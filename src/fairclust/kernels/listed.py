@@ -425,5 +425,4 @@ class ListedPoints(Potentials):
         return labels, self.row_min + low, second - low
 
     def sums(self, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Cluster sizes, shape (n_clusters,), and sums of the points, shape (n_clusters, n_features)."""
         return cluster_moments(self.X, labels, self.n_clusters)

@@ -101,7 +101,7 @@ class Points(Protocol):
 
     @property
     def rounding(self) -> float:
-        """Relative error of sums of softmax rows."""
+        """Relative rounding error of sums of softmax rows. The errors of single terms partly cancel."""
 
     def mean_gap(self) -> float:
         """The mean difference between the least and the second least potential of a point."""
@@ -238,7 +238,6 @@ class TiledPoints(Potentials):
         return points, mean
 
     def measure(self, centers: np.ndarray) -> None:
-        """Compute the distances to these centres, shape (n_clusters, n_features)."""
         layout, total = self.layout, np.empty(self.layout.n_tiles)
         shifted = np.ascontiguousarray(centers - self.shift, self.a.dtype)
         given, out = (self.packed, shifted, not self.squared), (self.a, self.row_min, total)
@@ -246,7 +245,6 @@ class TiledPoints(Potentials):
         self.row_min_sum = float(total.sum()) if self.weights is None else self._weighed_minima()
 
     def sums(self, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Cluster sizes, shape (n_clusters,), and sums of the points, shape (n_clusters, n_features)."""
         if self.weights is not None:
             sizes = np.bincount(labels, self.weights, self.n_clusters)
             sums = [np.bincount(labels, self.weights * column, self.n_clusters) for column in self.X.T]

@@ -61,7 +61,17 @@ class Column:
 
 @dataclass(frozen=True)
 class Asked:
-    """What the user has said about columns; the rest is found."""
+    """What the user has said about columns; the rest is found.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from fairclust.tables import Asked, decide
+    >>> people = pd.DataFrame({"sex": list("fmfm"), "size": ["small", "huge", "large", "small"]})
+    >>> asked = Asked(ordered={"size": ["small", "large", "huge"]})
+    >>> [(column.name, column.role) for column in decide(people, ["sex"], asked=asked).columns]
+    [('size', 'ordered')]
+    """
 
     features: Collection[str] = ()  # only these are features, and none of them is an identifier
     categories: Collection[str] = ()  # codes of categories, although they may look like numbers

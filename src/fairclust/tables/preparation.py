@@ -82,7 +82,19 @@ def encoded_names(columns: Iterable[Column]) -> list[str]:
 @storable
 @dataclass
 class Preparation:
-    """What was decided about a table. All rows, those of the fit and new ones, are prepared by it."""
+    """What was decided about a table. All rows, those of the fit and new ones, are prepared by it.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from fairclust.tables import decide
+    >>> people = pd.DataFrame({"sex": list("fmfm"), "age": [20, 30, 50, 40], "town": list("aabb")})
+    >>> preparation = decide(people, ["sex"]).preparation
+    >>> preparation.features
+    ['age', 'town']
+    >>> preparation.transform(people).shape
+    (4, 3)
+    """
 
     columns: list[Column]  # the features, numbers first, from `decide`
     sensitive: list[str]
@@ -221,7 +233,16 @@ class Preparation:
 
 
 class Decision(NamedTuple):
-    """The preparation of a table, and what a reader should know about it."""
+    """The preparation of a table, and what a reader should know about it.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from fairclust.tables import decide
+    >>> people = pd.DataFrame({"sex": list("fmfm"), "age": [20, None, 50, 40], "town": list("abab")})
+    >>> [(column.name, column.role) for column in decide(people, ["sex"]).columns]
+    [('age', 'number'), ('town', 'category')]
+    """
 
     preparation: Preparation
     columns: list[Column]  # those that are not sensitive, excluded or named as identifiers
