@@ -1,6 +1,7 @@
 """The answer in words, the report of a fit in one file, and the audit of labels that another program made."""
 
 import re
+from textwrap import dedent
 
 import numpy as np
 import pandas as pd
@@ -60,6 +61,25 @@ def test_the_report_is_one_file_with_the_whole_answer(people, tmp_path, capsys):
     # Every figure has a name, and every table head a scope.
     assert all(attrs.get("aria-label") for tag, attrs in page.tags if tag == "svg")
     assert all(attrs.get("scope") for tag, attrs in page.tags if tag == "th")
+
+
+def test_the_map_is_made_by_umap_where_it_is_installed(people, tmp_path, capsys, monkeypatch):
+    # A package that places the rows by age alone.
+    code = """
+        import numpy as np
+        class UMAP:
+            def __init__(self, n_neighbors, init, random_state, n_jobs):
+                self.init = init
+            def fit_transform(self, X):
+                assert self.init.shape == (len(X), 2)
+                return np.repeat(X[:, :1], 2, axis=1)
+        """
+    (tmp_path / "umap.py").write_text(dedent(code))
+    monkeypatch.syspath_prepend(tmp_path)
+    run(capsys, "fit", people, *OPTIONS, "--report", tmp_path / "out.html")
+    page = Outline((tmp_path / "out.html").read_text(encoding="utf-8"))
+    sums = {float(attrs["cx"]) + float(attrs["cy"]) for tag, attrs in page.tags if tag == "circle"}
+    assert "UMAP; all rows" in page.text and sums <= {479, 480, 481}
 
 
 def test_an_audit_reports_what_a_fit_reports(people, tmp_path, capsys):

@@ -6,6 +6,7 @@ import platform
 import shlex
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,8 @@ from fairclust.messages import count, percent, shortened
 from fairclust.metrics.table import METRICS
 from fairclust.report.render import template
 
-_MOST_POINTS = 1500
+# The most rows of the map, and the neighbours of a row for UMAP.
+_MOST_POINTS, _NEIGHBOURS = 1500, 15
 # Colours of clusters and groups, which also differ in lightness; further ones repeat them, and points have numbers.
 _COLOURS = (
     *("#1b6ca8", "#d1495b", "#2e8b57", "#b8860b", "#7b4ea3", "#0e8a8a", "#a0522d", "#5b6470"),
@@ -81,12 +83,11 @@ def _term_and_text(line: str) -> tuple[str, str]:
 
 
 def _map(rows: Rows, labels: Any, result: dict[str, Any]) -> dict[str, Any]:
-    """A sample of the rows on their principal components, between 0 and 1, with cluster and group; and its caption."""
+    """A sample of the rows in two dimensions, between 0 and 1, with cluster and group; and its caption."""
     if not isinstance(rows, RowsInMemory) or min(rows.X.shape) < 2:
         return {"points": []}
     sample = np.random.default_rng(0).permutation(len(rows.X))[:_MOST_POINTS]
-    components = PCA(2, svd_solver="covariance_eigh").fit(rows.X)
-    places = components.transform(rows.X[sample])
+    places, how = _in_two_dimensions(rows.X, sample)
     low, high = np.quantile(places, [0.005, 0.995], axis=0)
     places = np.clip((places - low) / np.maximum(high - low, 1e-300), 0, 1)
     largest = largest_groups(result, len(_COLOURS) - 1)
@@ -94,11 +95,21 @@ def _map(rows: Rows, labels: Any, result: dict[str, Any]) -> dict[str, Any]:
         cluster=np.asarray(labels)[sample],
         group=[name if name in largest else "other groups" for name in rows.crossed[sample].tolist()],
     )
-    part = percent(components.explained_variance_ratio_.sum(), 0)
     some = f"{len(sample):,} of {len(rows.X):,} rows, drawn at random"
     shown = some if len(sample) < len(rows.X) else "all rows"
-    caption = f"Two principal components, with {part} of the variance; {shown}"
-    return {"points": points.to_dict("records"), "map_rows": caption}
+    return {"points": points.to_dict("records"), "map_rows": f"{how}; {shown}"}
+
+
+def _in_two_dimensions(X: np.ndarray, sample: np.ndarray) -> tuple[np.ndarray, str]:
+    """Places of the sampled rows by UMAP, if it is installed, or by principal components; and how, in words."""
+    components = PCA(2, svd_solver="covariance_eigh").fit(X)
+    places, part = components.transform(X[sample]), percent(components.explained_variance_ratio_.sum(), 0)
+    if find_spec("umap") and len(sample) > _NEIGHBOURS:
+        from umap import UMAP  # type: ignore[import-not-found]
+
+        umap = UMAP(n_neighbors=_NEIGHBOURS, init=places, random_state=0, n_jobs=1)
+        return umap.fit_transform(X[sample]), "UMAP"
+    return places, f"Two principal components, with {part} of the variance"
 
 
 def _columns(rows: Rows) -> list[tuple[str, str, str]]:
