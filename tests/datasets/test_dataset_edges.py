@@ -68,6 +68,7 @@ def test_small_groups_are_left_out_with_their_nodes(tmp_path):
     ("error", "changes", "message"),
     [
         (DatasetError, {"nodes": NODES + "a,f\n"}, r"the node 'a' is listed twice"),
+        (DatasetError, {"edges": {"ends": ["from", "to"], "node": "who", "min_group": 9}}, "too little data"),
         (
             DatasetError,
             {"lines": EDGES + "a,q,1\n"},

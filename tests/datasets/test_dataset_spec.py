@@ -15,8 +15,9 @@ GENERATED = {"title": "T", "generator": "pkg.mod.make", "n_clusters": 3}
 OF_SOURCE = [
     *(
         ({"file": name}, "must be a relative path")
-        for name in ("/a.csv", "a/../../b.csv", "a\\b.csv", "C:/b.csv", "", "../a", "a\0b", "a\nb")
+        for name in ("/a.csv", "a/../../b.csv", "a\\b.csv", "C:/b.csv", "", "../a")
     ),
+    *(({"file": name}, "cannot be printed") for name in ("a\0b", "a\nb")),
     *(
         ({"urls": [f"{url}.org/a"]}, "must be an https URL")
         for url in ("http://example", "ftp://example", "http://127.0.0.1.example")
@@ -33,7 +34,8 @@ OF_SOURCE = [
 OF_COLUMN = [
     ({"groups": {"a": [1]}}, "at least two groups"),
     ({"groups": {"a": "*", "b": "*"}}, "only one group may be"),
-    ({"groups": {"a": [1], "b": [1, 2]}}, "value '1' is listed twice"),
+    ({"groups": {"a": [1], "b": [1, 2]}}, "value '1' is listed in both 'a' and 'b'"),
+    ({"groups": {"a": [], "b": [1]}}, "lists no value"),
     ({"groups": {"a": [True], "b": "*"}}, "boolean True; put it in quotes"),
 ]
 OF_TABLE = [
@@ -41,6 +43,7 @@ OF_TABLE = [
     ({"source": None}, "either 'source' or 'generator'"),
     ({"sensitive": None}, "needs 'sensitive'"),
     ({"params": {"a": 1}}, "belongs to a generator"),
+    ({"features": []}, "in 'features', 'ordered' or 'categorical'"),
     ({"reader": {"encoding": "utf-99"}}, "unknown encoding"),
     ({"reader": {"names": ["a"]}}, "without header"),
     ({"source": None, "generator": "os; rm", "sensitive": None}, "pattern"),

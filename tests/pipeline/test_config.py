@@ -1,13 +1,15 @@
 import copy
 import os
+import re
 from datetime import date
 
 import pytest
 import yaml
 
-from fairclust.pipeline.config import ConfigError, load_config, read_yaml, with_user_layer
+from fairclust.pipeline.config import RULES, ConfigError, load_config, read_yaml, with_user_layer
 from small import GENERATED, small_config, small_paper
 from toys import inside_of
+from working_folder import ROOT
 
 
 def changed(path, value):
@@ -46,7 +48,7 @@ def changed(path, value):
         ("datasets.a.scale", "standardise", ": there is no 'standardise'; did you mean 'standardize'"),
         ("datasets.x/y", GENERATED, ""),
         ("papers.Bad-Name", small_paper(), ""),
-        ("papers.fronts", small_paper(), ": rename the paper"),
+        *((f"papers.{name}", small_paper(), ": rename the paper") for name in ("fronts", "fit")),
         *(
             ("papers.doe", small_paper(**{of: {"../../x": {}}}), f".{of}.*../../x")
             for of in ("tables", "figures")
@@ -66,6 +68,11 @@ def changed(path, value):
 def test_errors_name_the_key_and_the_fix(path, value, message):
     with pytest.raises(ConfigError, match=path + message):
         load_config(changed(path, value))
+
+
+def test_no_paper_is_called_like_a_rule():
+    rules = "".join(path.read_text() for path in [ROOT / "Snakefile", *ROOT.glob("workflow/**/*.smk")])
+    assert {"all", *re.findall(r"^(?:use rule \w+ as|rule) (\w+)", rules, re.M)} == RULES
 
 
 def test_the_file_of_a_catalogue_is_named_unless_the_users_own_has_the_key(tmp_path):

@@ -37,14 +37,14 @@ def read(cells, name="x", **asked):
         ("90+", 90), ("7:45", 7.75), ("7 h 45", 7.75), ("2h30min", 2.5), ("12345678B", 12345678), ("1:30:00", 1.5),
         ("2h 15m", 2.25), ("3 Tage 12 Std.", 3.5), ("5 ft 6 in", 5.5), ("10 st 7 lb", 10.5), ("1 an et 6 mois", 1.5),
         ("6 min 30 s", 6.5), ("18y 9m", 18.75), ("5 km 3 h", None), ("3 h 2 d", None), ("27/30", 0.9),
-        ("7/10", 0.7), ("4 out of 5", 0.8), ("12/10", 1.2),
+        ("7/10", 0.7), ("4 out of 5", 4), ("12/10", 1.2),
         ("3/4 km", 0.75), ("12/3 A", None), ("7:30 pm", 19.5), ("12:05 a.m.", 1 / 12), ("7:30 xm", None),
         ("1m83", 1.83), ("15*", 15), ("18[1]", 18), ("22 (est.)", 22), ("4 or more", 4), ("45 years old", 45),
         ("USD 45m", 45e6), ("45 T€", 45e3), ("5.4 l/100 km", 5.4), ("4:30/km", 4.5), ("5 m²", 5),
         ("1:45.5", 105.5 / 3600), ("3.8/4.0", 0.95), ("3+ doses", 3), ("5 percent", 5),
         ("1.2M", 1.2e6), ("$3.5 million", 3.5e6), ("12k€", 12e3), ("100,-", 100), ("٣", 3), ("120/80", None),
         ("1'005.-", 1005), ("5 m3/h", 5), ("90 mL/min/1.73 m²", 90), ("4.5 x10^9/L", 4.5), ("250 10⁹/L", 250),
-        ("4.5 out of 5 stars", 0.9), ("2 lata", 2), ("2 139:-", 2139), ("+/-5", 5), ("62 1/min", 62),
+        ("4.5 out of 5 stars", 4.5), ("2 lata", 2), ("2 139:-", 2139), ("+/-5", 5), ("62 1/min", 62),
         ("8.9 x 10^5", 890e3), ("14.30 Uhr", 14.5), ("2:05 min", 125 / 3600), ("350 mille", 350e3), ("3 mld", 3e9),
         ("21st", 21), ("3º", 3), ("11st 7 lb", 11.5), ("5'11\"", 5 + 11 / 12), ("4'40\"", None),
         ("P123", None), ("Q3", None), ("2020-01-01", None), ("1,5", None), ("10-20", None), ("(5", None),
@@ -108,7 +108,7 @@ def test_units_of_one_kind_are_converted_and_others_are_an_error():
     )
     np.testing.assert_allclose(read(["2y", "6m", "18m"] * 40), [2, 0.5, 1.5] * 40)
     np.testing.assert_allclose(read(["15/20", "8/10", "1/2"] * 40), [0.75, 0.8, 0.5] * 40)
-    np.testing.assert_allclose(read(["4,5 sur 5", "3/5", "2,0 sur 5"] * 40), [0.9, 0.6, 0.4] * 40)
+    np.testing.assert_allclose(read(["4,5 sur 5", "3/5", "2,0 sur 5", "5"] * 40), [4.5, 3, 2, 5] * 40)
     # These are hours and minutes.
     np.testing.assert_allclose(read(["0:45:10", "2:30", "3:10"] * 40)[1:3], [2.5, 3 + 1 / 6])
     # Ages are no months.
@@ -308,6 +308,8 @@ def test_the_first_note_names_odd_cells_and_rows_with_them_can_be_left_out():
         ([f"{i % 28 + 1}th March {2000 + i % 20}" for i in range(N)], "x", "left out"),
         ([f"{i % 28 + 1} de mayo de {2000 + i % 20}" for i in range(N)], "x", "left out"),
         ([["Mar-24", "Apr-23", "Okt-22", "k.A."][i % 4] for i in range(N)], "x", "left out"),
+        (["SEP-01", "SEP-02", "SEP-03"] * 100, "x", "category"),
+        (["7 von 10 Punkten", "10 Punkte", "8 von 10 Punkten"] * 100, "x", "category"),
     ],
 )
 def test_codes_are_not_measured(cells, name, role):
@@ -315,6 +317,11 @@ def test_codes_are_not_measured(cells, name, role):
     assert found.role == role, found
     if "--numbers" in found.note:
         assert column(cells, name, numbers=[name]).role == "number"
+
+
+def test_a_whole_number_beside_points_of_five_is_none():
+    with pytest.raises(TableError, match="the first is '3' in data row 3"):
+        column(["4/5", "2/5", "3", "1/5"] * 100, "x")
 
 
 def test_a_letter_behind_a_whole_number_is_no_billion():

@@ -22,6 +22,8 @@ def make_group_blobs(
     A row of blob b belongs to group ``b % n_groups`` with probability `majority`, and the other groups share the rest.
     A clustering that finds the blobs is therefore unfair, the more so the larger `majority` is.
     """
+    if min(n_rows, n_blobs) < 1 or n_groups < 2 or not 0.0 <= majority <= 1.0:
+        raise ValueError("n_rows and n_blobs must be positive, n_groups at least 2, majority in [0, 1]")
     rng = np.random.default_rng(seed)
     blob = rng.permutation(np.arange(n_rows) % n_blobs)
     angle = 2.0 * np.pi * blob / n_blobs

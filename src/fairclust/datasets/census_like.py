@@ -21,6 +21,8 @@ def make_census_like(
     Features have scales from 1 to 10,000, as ages and incomes do. Each block of rows has a separate seed, so little
     more memory is needed than for the result, and a shorter data set is the beginning of a longer one.
     """
+    if min(n_rows, n_features, n_components) < 1 or not 0.0 < group_share < 1.0:
+        raise ValueError("sizes must be positive and group_share strictly between 0 and 1")
     rng = np.random.default_rng([seed, 0])
     weights = rng.dirichlet(np.full(n_components, 2.0))
     centres = rng.normal(scale=2.0, size=(n_components, n_features))

@@ -72,7 +72,7 @@ def largest_piece(made: PreparedDataset) -> PreparedDataset:
     W = made.W
     assert W is not None
     n_pieces, piece = sp.csgraph.connected_components(W, directed=False)
-    if n_pieces == 1:
+    if n_pieces <= 1:
         return made
     inside = piece == np.bincount(piece).argmax()
     outside = {"column": "piece", "value": "not the largest", "rows": int((~inside).sum())}

@@ -25,6 +25,11 @@ def make_msbm(
     Edges have probability rate times ``(log n_rows / n_rows) ** exponent``. The four rates fall: same cluster and
     group, same group alone, same cluster alone, neither. Memory grows only with the number of edges.
     """
+    n_cells = n_clusters * n_groups
+    if n_clusters < 1 or n_groups < 2 or n_rows < 2 * n_cells:
+        raise ValueError(
+            "n_clusters must be positive, n_groups at least 2, n_rows at least 2 * n_clusters * n_groups"
+        )
     probabilities = np.asarray(rates, dtype=float) * (log(n_rows) / n_rows) ** exponent
     if probabilities.shape != (4,) or not (probabilities.min() >= 0 and probabilities.max() <= 1):
         raise ValueError(
@@ -32,7 +37,6 @@ def make_msbm(
             f"n_rows={n_rows}; four numbers in [0, 1] are needed"
         )
     rng = np.random.default_rng(seed)
-    n_cells = n_clusters * n_groups
     starts = np.linspace(0, n_rows, n_cells + 1).astype(int)
     ends: list[tuple[np.ndarray, np.ndarray]] = []
     for a in range(n_cells):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import codecs
 import ipaddress
-from collections import Counter
 from pathlib import PurePosixPath
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
@@ -97,9 +96,10 @@ class SourceSpec(Spec):
         if value is None:
             return None
         path = PurePosixPath(value)
-        odd = "\\" in value or ":" in value or not value.isprintable()
-        if odd or path.is_absolute() or ".." in path.parts or not path.name:
-            raise ValueError(f"{value!r} must be a relative path such as 'adult/adult.data', without '..'")
+        if path.is_absolute() or ".." in path.parts or not path.name or "\\" in value or ":" in value:
+            raise ValueError(f"'{value}' must be a relative path such as 'adult/adult.data', without '..'")
+        if not value.isprintable():
+            raise ValueError(f"{value!r} holds a character that cannot be printed")
         return value
 
     @field_validator("urls")
@@ -198,9 +198,16 @@ class SensitiveSpec(Spec):
             raise ValueError("fairness needs at least two groups")
         if sum(listed == "*" for listed in value.values()) > 1:
             raise ValueError("only one group may be '*'")
-        counts = Counter(cell for listed in value.values() if listed != "*" for cell in listed)
-        if twice := [cell for cell, number in counts.items() if number > 1]:
-            raise ValueError(f"value '{twice[0]}' is listed twice")
+        owner: dict[str, str] = {}
+        for group, listed in value.items():
+            if listed == "*":
+                continue
+            if not listed:
+                raise ValueError(f"group '{group}' lists no value")
+            for cell in listed:
+                if cell in owner:
+                    raise ValueError(f"value '{cell}' is listed in both '{owner[cell]}' and '{group}'")
+                owner[cell] = group
         return value
 
     @model_validator(mode="after")
@@ -316,6 +323,8 @@ class DatasetSpec(Spec):
             foreign = own & self.model_fields_set
             if foreign:
                 raise ValueError(f"a generated data set has no {', '.join(sorted(foreign))}")
+        if not self.features and not self.categorical and not self.ordered:
+            raise ValueError("a data set needs a column in 'features', 'ordered' or 'categorical'")
         if self.edges is not None:
             foreign = {"features", "categorical", "ordered", "truth", "scale"} & self.model_fields_set
             if foreign:

@@ -39,6 +39,7 @@ def _points_and_labels(X: ArrayLike, labels: ArrayLike) -> tuple[NDArray, NDArra
     finite.
     """
     points, codes = np.asarray(X), checked_codes(labels, "labels")[0]
+    points = points.astype(float) if points.dtype == object else points
     if points.ndim != 2 or len(points) != codes.size:
         raise ValueError(f"X {points.shape} must have one row for each of {codes.size} labels")
     if codes.size == 0:

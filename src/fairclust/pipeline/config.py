@@ -33,6 +33,11 @@ from fairclust.pipeline.papers import (
 )
 
 SECTIONS = ("sources", "datasets", "methods", "papers")
+# The names of the rules. Each paper has a rule of its own name, which must be another one.
+RULES = {
+    "all", "everything", "download", "download_source", "prepare_dataset", "prepare_unscaled", "neighbour_graph", "fit",
+    "scores", "table", "tables", "figure", "figures", "claims", "leaderboard", "scoreboard", "page", "check",
+}  # fmt: skip
 # Plain words for some of pydantic's problems.
 _WORDS = {
     "too_short": "expected at least one entry",
@@ -180,6 +185,10 @@ class Config(Catalogue):
             problems += unknown(f"run.only.{part}", names, getattr(self, part))
         if "fronts" in self.papers:
             problems.append("papers.fronts: rename the paper; the fronts of all data sets have this name")
+        taken = sorted(RULES & self.papers.keys())
+        problems += [
+            f"papers.{name}: rename the paper; a rule of the workflow has this name" for name in taken
+        ]
         if not self.run.papers and not self.run.datasets:
             problems.append("run: there is nothing to run; name `papers` or `datasets`")
         if problems:

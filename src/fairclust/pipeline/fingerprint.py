@@ -179,4 +179,7 @@ def class_parameters(path: str) -> set[str] | None:
 
 def class_fingerprint(path: str) -> str:
     """Fingerprint of all that the module of ``package.module.Class`` reaches; ClassNotFound if there is no class."""
-    return code_fingerprint(_class_of(path)[0])
+    try:
+        return code_fingerprint(_class_of(path)[0])
+    except ClassNotFound as error:
+        raise ClassNotFound(f"class {path!r}: {error}") from None

@@ -248,7 +248,7 @@ def _of_column(
     if column.measured:
         most = _entry(bounds.mean_tolerance, name)
         if not isinstance(most, Real) or not float(most) >= 0:
-            raise ValueError(f"mean_tolerance must be a number of at least 0, found {name!r}: {most!r}")
+            raise ValueError(f"mean_tolerance must be a number of at least 0, found {most!r}")
         if len(values) < 2:
             return no_bound(len(sizes))
         # Distances to the weighted mean in standard deviations.

@@ -108,7 +108,9 @@ def measured(text: str, decimal: str, clock: str = "h") -> tuple[float, str] | N
         return float(text), ""
     if ":" in text or text[-3:].lower() == "uhr":
         text = pattern("clock").sub(partial(_in_hours, decimal, clock), text)
-    text = pattern("score").sub(r"/\1", text)
+    score = pattern("score").fullmatch(text)
+    if score and (points := float(score[1].replace(",", "."))) <= int(score[2]):
+        return points, f"/{score[2]}"
     text = pattern("fraction").sub(partial(_in_decimals, decimal), text) if "/" in text else text
     if pattern("compound").fullmatch(text) and (whole := _in_first_unit(pattern("part").findall(text))):
         return whole
@@ -186,14 +188,17 @@ def by_any_sign(text: str) -> tuple[float, str] | None:
     return measured(text, ".") or measured(text, ",")
 
 
-def in_unit(found: tuple[float, str] | None, own: str) -> float | None:
-    """A measured number in the unit of its column; None if its unit cannot be converted into that one.
+def in_unit(text: str, found: tuple[float, str] | None, own: str) -> float | None:
+    """The measured number of a text in the unit of its column; None if its unit cannot be converted into that one.
 
-    Beside percentages, a part of one without a unit may be a share or a percentage, and is no number.
+    Beside percentages, a part of one without a unit may be a share or a percentage, and is no number. Beside '4 out of
+    5', '3/5' are three points.
     """
     if found is None:
         return None
     number, name = found
+    if own[:1] == "/" and not name and "/" in text:
+        return number / SIZES[own][1]
     if name in (own, ""):
         return None if name == "" and own == "%" and 0 < abs(number) < 1 else number
     if SIZES.get(own, ("",))[0] == "time":

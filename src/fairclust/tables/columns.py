@@ -161,7 +161,9 @@ def _of_text(text: pd.Series, name: str, asked: Asked) -> Column:
         return fits > max(_NEARLY_ALL * share(~unknown), 0.5)
 
     if name not in asked.measured:
-        if name not in asked.features and are_nearly_all("date"):
+        months = {word[:3].lower() for word in words if cells.pattern("month_year").fullmatch(word)}
+        are_dates = are_nearly_all("date") or (are_nearly_all("month_year") and len(months) > 2)
+        if name not in asked.features and are_dates:
             return Column(name, "left out", f"dates, such as {shortened(repr(words[0]))}")
         if cells.are_truths(words):
             ways = shortened(", ".join(map(repr, sorted(np.array(words)[~unknown].tolist()))), 200)
@@ -367,7 +369,7 @@ def _read(words: Sequence[str], counts: np.ndarray, decimal: str) -> tuple[int, 
     is_letter = len(unit) == 1 and unit.isalpha() and not cells.is_clear(unit)
     if is_letter and n_rows < _NEARLY_ALL * counts[[amount is not None for amount in amounts]].sum():
         unit = ""
-    values = np.array([cells.in_unit(amount, unit) for amount in amounts], dtype=float)
+    values = np.array([cells.in_unit(*of, unit) for of in zip(words, amounts, strict=True)], dtype=float)
     reading = (
         {"decimal": decimal} | ({"unit": unit} if unit else {}) | ({"clock": clock} if clock == "min" else {})
     )
@@ -424,7 +426,7 @@ def numbers(column: pd.Series, reading: Mapping[str, Any]) -> pd.Series:
 
         def number(word: str) -> float | None:
             is_left_out = not with_bare and cells.pattern("bare").fullmatch(word)
-            return None if is_left_out else cells.in_unit(cells.measured(word, *how), unit)
+            return None if is_left_out else cells.in_unit(word, cells.measured(word, *how), unit)
 
         read = _by_value(column, number)
     if reading.get("log"):

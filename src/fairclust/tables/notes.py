@@ -149,7 +149,7 @@ def _alike(groups: pd.Series) -> list[str]:
     """Values that differ only by case or blanks are probably one."""
     counts = groups.value_counts().sort_index()
     keys = ["".join(str(name).split()).casefold() for name in counts.index]
-    alike = [of for _, of in counts.groupby(keys, sort=False) if len(of) > 1]
+    alike = [of for _, of in counts.groupby(pd.Series(keys, counts.index), sort=False) if len(of) > 1]
     shown = [" and ".join(f"{shortened(repr(name))} ({n:,} rows)" for name, n in of.items()) for of in alike]
     return [
         f"{names} differ only by case or blanks, and count as {len(of)} values; write one of them in the table if they "
