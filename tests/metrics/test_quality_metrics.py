@@ -60,6 +60,7 @@ def test_sse_over_several_blocks_in_float32_far_from_the_origin():
     exact = points.astype(np.float64)
     expected = sum(((exact[labels == k] - exact[labels == k].mean(axis=0)) ** 2).sum() for k in range(4))
     assert_allclose(fm.sse(points, labels), expected, rtol=1e-12)
+    assert_allclose(fm.sse(exact.astype(object), labels), expected, rtol=1e-12)
 
 
 def test_kmedians_cost_is_never_approximate(monkeypatch):

@@ -18,7 +18,6 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from fairclust.kernels.assignment import (
-    _BLOCK_ROWS,
     _LEAST_TILES,
     _PRODUCT_BYTES,
     Potentials,
@@ -292,12 +291,3 @@ class NearestPoints:
     def sums(self, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """As `TiledPoints.sums`, for the labels of the last `hard`."""
         return self._counts.sum(axis=0), self._sums
-
-
-def squared_distances_to_centers(X: np.ndarray, labels: np.ndarray, centers: np.ndarray) -> np.ndarray:
-    """Squared Euclidean distance of every point to the centre of its cluster, shape (n_samples,)."""
-    squares = np.empty(len(labels))
-    for part in blocks(len(labels), _BLOCK_ROWS):
-        deviation = np.subtract(X[part], centers[labels[part]], dtype=np.float64)
-        squares[part] = np.einsum("pd,pd->p", deviation, deviation)
-    return squares

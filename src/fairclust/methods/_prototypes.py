@@ -24,11 +24,13 @@ from fairclust.kernels.points import (
     DTYPES,
     MeasuredPoints,
     TiledPoints,
-    squared_distances_to_centers,
     worth_listing,
 )
-from fairclust.kernels.tiles import one_thread
+from fairclust.kernels.tiles import blocks, one_thread
 from fairclust.solvers.alternation import Prototypes, mean_centers, medoid_centers
+
+# Rows whose costs are computed at a time, so that temporary arrays stay in the cache.
+_BLOCK_ROWS = 1 << 14
 
 
 class PrototypeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FairClusterer):
@@ -233,7 +235,10 @@ class PrototypeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Fair
         self, X: Any, labels: np.ndarray, centers: np.ndarray, weights: np.ndarray | None = None
     ) -> float:
         """The clustering cost of labels, summed in double precision over the differences of rows and centres."""
-        squares = squared_distances_to_centers(X, labels, centers)
+        squares = np.empty(len(labels))
+        for rows in blocks(len(labels), _BLOCK_ROWS):
+            deviation = np.subtract(X[rows], centers[labels[rows]], dtype=np.float64)
+            squares[rows] = np.einsum("pd,pd->p", deviation, deviation)
         costs = np.sqrt(squares) if self._power == 1 else squares
         return float(costs.sum(dtype=np.float64) if weights is None else weights @ costs)
 

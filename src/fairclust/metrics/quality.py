@@ -9,6 +9,7 @@ table : array-like of shape (n_groups, n_clusters)
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from math import inf
 from typing import TYPE_CHECKING
 
@@ -54,6 +55,14 @@ def _blocks(n_rows: int, height: int = _CHUNK_ROWS) -> list[slice]:
     return [slice(start, min(start + height, n_rows)) for start in range(0, n_rows, height)]
 
 
+def _deviations(points: NDArray, codes: NDArray, centers: NDArray) -> Iterator[NDArray[np.float64]]:
+    """Points minus the centres of their clusters, in blocks of rows.
+
+    Their squares are exact also far from the origin, where sums of squares minus squared means would lose their digits.
+    """
+    return (points[block] - centers[codes[block]] for block in _blocks(codes.size))
+
+
 def _cluster_means(X: NDArray, labels: NDArray[np.integer]) -> NDArray[np.float64]:
     """Mean of every cluster, shape (n_clusters, n_features); zeros for a cluster without points."""
     from scipy import sparse
@@ -80,10 +89,7 @@ def sse(X: ArrayLike, labels: ArrayLike) -> float:
     points, codes = _points_and_labels(X, labels)
     means = _cluster_means(points, codes)
     total = 0.0
-    for block in _blocks(codes.size):
-        # Deviations are summed, because the sum of squares minus n times the squared mean would lose its digits if the
-        # data are far from the origin.
-        deviation = points[block] - means[codes[block]]
+    for deviation in _deviations(points, codes, means):
         total += float(np.vdot(deviation, deviation))
     return total
 
@@ -245,8 +251,6 @@ def group_costs(
     ----------
     Ghadiri et al. 2021; Abbasi et al. 2021
     """
-    from fairclust.kernels.points import squared_distances_to_centers
-
     points, codes = _points_and_labels(X, labels)
     groups = group_codes(sensitive_features)
     if groups.shape != codes.shape:
@@ -256,5 +260,6 @@ def group_costs(
         raise ValueError(
             f"centers has shape {places.shape}, X has {points.shape}, labels go to {codes.max()}"
         )
-    distances = squared_distances_to_centers(points, codes, places)
+    squares = [np.einsum("pd,pd->p", block, block) for block in _deviations(points, codes, places)]
+    distances = np.concatenate(squares)
     return np.bincount(groups, weights=distances) / np.bincount(groups)

@@ -166,7 +166,8 @@ def _in_first_unit(parts: list[tuple[str, str]]) -> tuple[float, str] | None:
     numbers = [float(number.replace(",", ".")) for number, _ in parts]
     # Those of 4'40" are minutes and seconds.
     are_times = names[:2] == ["ft", "in"] and numbers[1] >= 12
-    if not kinds[0] or len({*kinds}) > 1 or sorted({*sizes}, reverse=True) != [*sizes] or are_times:
+    are_smaller = all(large > small for large, small in pairwise(sizes))
+    if len(parts) < 2 or not kinds[0] or len({*kinds}) > 1 or not are_smaller or are_times:
         return None
     return sum(number * size for number, size in zip(numbers, sizes, strict=True)) / sizes[0], names[0]
 
@@ -260,8 +261,9 @@ def steps(words: Iterable[str]) -> list[str]:
     if len(end) > 3:
         bare.append([word.removesuffix(end).strip() for word in bare[0]])
     for of_words, scale in product(bare, _SCALES):
-        neutral = [-1, scale.get("neutral", -1)]
-        at = [scale.get(word, neutral[bool(pattern("neutral").match(word))]) for word in of_words]
+        # 'Neither agree nor disagree' and the like are the neutral step, if the scale has one.
+        middle = scale.get("neutral", -1)
+        at = [scale.get(word, middle if pattern("neutral").match(word) else -1) for word in of_words]
         if -1 not in at and len(set(at)) > 2:
             return [word for _, word in sorted(zip(at, known, strict=True))]
     # Stars, signs of a currency, or '+', '++', '+++'.

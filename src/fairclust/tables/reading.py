@@ -568,9 +568,8 @@ def _sheet_as_csv(path: Path, form: Format) -> tuple[bytes, list[str], bool]:
             f"--sheet: {path} has no sheet {form.sheet!r}; {nearest(form.sheet, book.sheet_names)}"
         )
     places = {name: _header_place(rows[:_HEAD_ROWS]) for name, rows in sheets.items()}
-    columns = {
-        name: [*map(any, zip(*rows, strict=True))] for name, rows in sheets.items()
-    }  # whether they are filled
+    # Of every column of a sheet, whether a cell is filled.
+    columns = {name: [*map(any, zip(*rows, strict=True))] for name, rows in sheets.items()}
     expected = (name for name, place in places.items() if not {*sheets[name][place]}.isdisjoint(form.names))
     largest = max(sheets, key=lambda name: (name not in hidden, len(sheets[name]) * sum(columns[name])))
     name = form.sheet if form.sheet is not None else next(expected, largest)
