@@ -10,6 +10,8 @@ from fairclust.datasets import DatasetError
 from fairclust.datasets.spec import DatasetSpec
 from fairclust.datasets.store import load_prepared, save_prepared
 from fairclust.metrics.table import Scored, score_labels
+from fairclust.pipeline.fit_cell import input_of
+from fairclust.pipeline.grids import Cell
 
 ROWS = [(i, i * i % 7, "fm"[i % 2], "abc"[i % 7 % 3]) for i in range(40)]
 SPEC = {
@@ -32,6 +34,12 @@ def prepared(tmp_path):
     return prepare
 
 
+def _given(data, *means):
+    """The groups that a fit with bounded means gets."""
+    cell = Cell(3, {"mean_tolerance": dict.fromkeys(means, 0.1)} if means else {}, 0, 0)
+    return input_of(data, None, "fairclust.PriceFairKMeans", cell)[1]
+
+
 def test_groups_are_the_combinations_and_each_column_is_kept(prepared, tmp_path):
     data = prepared()
     assert data.feature_names == ("x", "y")
@@ -48,7 +56,7 @@ def test_groups_are_the_combinations_and_each_column_is_kept(prepared, tmp_path)
     assert again.columns.keys() == data.columns.keys()
     for name, codes in data.columns.items():
         np.testing.assert_array_equal(again.columns[name], codes)
-    assert set(again.with_numbers([])) == {"sex", "race"}
+    assert set(_given(again)) == {"sex", "race"}
 
 
 def test_combinations_written_as_one_column_are_another_data_set(prepared):
@@ -56,7 +64,7 @@ def test_combinations_written_as_one_column_are_another_data_set(prepared):
     joined = prepared(sensitive={"column": "both"}, without=["sex", "race"])
     assert joined.group_names == several.group_names
     np.testing.assert_array_equal(joined.groups, several.groups)
-    assert joined.columns == {} and joined.with_numbers([]) is joined.groups
+    assert joined.columns == {} and _given(joined) is joined.groups
     assert joined.card["data_hash"] != several.card["data_hash"]
 
 
@@ -92,15 +100,15 @@ def test_numbers_are_cut_into_ranges_and_kept(prepared, tmp_path):
     save_prepared(data, tmp_path / "saved")
     again = load_prepared(tmp_path / "saved")
     assert again.content_hash() == data.card["data_hash"]
-    given = again.with_numbers(["x"])
+    given = _given(again, "x")
     np.testing.assert_array_equal(given["x"], x)
     np.testing.assert_array_equal(given["sex"], data.columns["sex"])
-    assert again.with_numbers([])["x"].max() == 3
+    assert _given(again)["x"].max() == 3
     labels = np.arange(40) // 20
     scores = score_labels(Scored(labels, data.groups, data.X, numbers=data.numbers), ["mean_deviation"])
     assert scores["mean_deviation"] == pytest.approx(10 / x.std())
     alone = prepared(sensitive={"column": "x", "bins": 2}, features=["y"])
-    assert alone.columns == {} and list(alone.with_numbers({"x": 0.1})) == ["x"]
+    assert alone.columns == {} and list(_given(alone, "x")) == ["x"]
     assert np.bincount(alone.groups).tolist() == [20, 20]
     as_groups = {"low": [str(i) for i in range(20)], "high": "*"}
     names = prepared(sensitive={"column": "x", "groups": as_groups}, features=["y"])

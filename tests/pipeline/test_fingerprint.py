@@ -107,6 +107,7 @@ def test_parameters_of_every_method_are_read_from_the_source(name):
         "import mypackage.more as here\n\n\ndef add(a, b):\n    return getattr(here, 'add')(a, b)\n",
         "from mypackage.more import _plus\n\nSUM = [_plus]\n\n\ndef add(a, b):\n    return SUM[0](a, b)\n",
         "try:\n    from mypackage.more import add\nexcept ImportError:\n    add = None\n",
+        "try:\n    from mypackage.more import add\nexcept ImportError:\n    from mypackage.one import add\n",
     ],
 )
 def test_every_way_to_use_another_module_is_followed(package, text):

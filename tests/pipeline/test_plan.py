@@ -314,8 +314,9 @@ def all_params(plan):
         ({"datasets": {"b": {"settings": {"kmeans": {"params": {"n_init": 3}}}}}}, "fit b/kmeans, tables t, scores"),
         ({"methods": {"kmeans": {"label": "K"}}}, "tables t, figures front"),
         ({"datasets": {"a": {"shown": "400 rows"}}}, "tables t, figures front, figures points, figures dense"),
+        ({"same_digits": False}, "fit a/vfc, fit b/vfc, fit b/vfc.fig, fit a/kmeans, fit b/kmeans"),
     ],
-    ids=["lambda", "setting of a data set", "label", "what is shown"],
+    ids=["lambda", "setting of a data set", "label", "what is shown", "instructions"],
 )  # fmt: skip
 def test_a_change_alters_the_parameters_of_its_own_jobs(tmp_path, change, jobs):
     """Of other changes, tests/workflow/test_run.py runs the jobs."""

@@ -110,6 +110,13 @@ def test_a_fit_of_two_sweeps_is_one_row_of_the_scores_and_has_its_steps_once(fil
     assert gather(tmp_path / "g", [*files, dense])["by_status"] == {"error": 1, "ok": 2, "skipped": 1}
 
 
+def test_a_fit_that_one_of_two_jobs_has_lost_is_not_lost(files, tmp_path):
+    write_fits(files[0], [(record("aa", "error", params={"lam": 2}, lost=True), None)])
+    more = files[0].with_name("odd.fig.parquet")
+    write_fits(more, [(record("aa", params={"lam": 2}), LABELS)])
+    assert gather(tmp_path / "g", [*files, more])["by_status"] == {"ok": 1, "skipped": 1}
+
+
 def gather(folder, files):
     folder.mkdir(exist_ok=True)
     return gather_scores(files, folder / "scores", folder / "runs")

@@ -142,6 +142,9 @@ def test_a_damaged_file_of_fits_is_named_and_the_fix_makes_it_again_from_the_cac
 def test_verify_accepts_intact_results_and_finds_every_kind_of_damage(direct, tmp_path):
     project = direct.copy(tmp_path / "project")
     theirs = project.results.rename(project.folder / "theirs")
+    shared = pd.read_parquet(theirs / "fits/people/random.parquet")
+    # Two methods can share a fit.
+    shared.assign(method="chance").to_parquet(theirs / "fits/people/chance.parquet")
     output = project.fairclust("verify", "theirs")
     assert "all checksums match" in output and "scored again" in output
     frame = pd.read_parquet(theirs / "fits/synthetic/vfc_kmeans.parquet")

@@ -3,7 +3,12 @@
 # The code that reads what tables, figures and claims show, and that which reads the scores of the run.
 PRODUCT_CODE = ("fairclust.pipeline.papers", "fairclust.report.material")
 SCORES_CODE = "fairclust.pipeline.scores"
-PAGE_FILES = sorted(Path(fairclust.__file__).parent.glob("report/page/*.*"))
+# The page explains metrics by their docstrings.
+PAGE_FILES = [
+    path
+    for pattern in ("report/page/*.*", "metrics/*.py")
+    for path in sorted(Path(fairclust.__file__).parent.glob(pattern))
+]
 
 
 rule scores:

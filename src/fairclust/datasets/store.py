@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -40,14 +40,6 @@ class PreparedDataset:
     columns: Mapping[str, np.ndarray] = field(default_factory=dict)
     # The sensitive columns of numbers, (N,), float64, by name. Their codes are those of ranges.
     numbers: Mapping[str, np.ndarray] = field(default_factory=dict)
-
-    def with_numbers(self, means: Collection[str]) -> np.ndarray | Mapping[str, np.ndarray]:
-        """The groups, or the columns by name if there are several, for the methods that take several columns.
-
-        The columns in `means` are numbers instead of the codes of ranges.
-        """
-        found = {name: self.numbers[name] for name in means if name in self.numbers}
-        return {**self.columns, **found} if found else self.columns or self.groups
 
     def content_hash(self) -> str:
         """The SHA-256 of all arrays and names, which identifies these data. It is also on their card."""

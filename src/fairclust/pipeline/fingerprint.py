@@ -62,13 +62,12 @@ def _lazy_modules(module: str) -> dict[str, str]:
 
 
 class _Module(NamedTuple):
-    """The code of a module without docstrings and annotations of functions, and what its imported names stand for.
-
-    That is a module and a name in it, which is "" for a whole module.
-    """
+    """The code of a module without docstrings and annotations of functions, and what it imports."""
 
     tree: ast.Module
+    # What a name stands for: a module and a name in it, which is "" for a whole module.
     imports: dict[str, tuple[str, str]]
+    used: set[str]  # all modules; one name can stand for several of them
 
 
 @cache
@@ -83,7 +82,9 @@ def _module(name: str) -> _Module:
     except SyntaxError as error:
         raise ClassNotFound(f"{file}, line {error.lineno}: {error.msg}") from None
     imports: dict[str, tuple[str, str]] = {}
+    used: set[str] = set()
     for node in ast.walk(tree):
+        new: dict[str, tuple[str, str]] = {}
         body = getattr(node, "body", None)
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and (
             body and isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant)
@@ -94,14 +95,16 @@ def _module(name: str) -> _Module:
         elif isinstance(node, ast.arg):
             node.annotation = None
         elif isinstance(node, ast.Import):
-            imports |= {alias.asname or alias.name: (alias.name, "") for alias in node.names}
+            new = {alias.asname or alias.name: (alias.name, "") for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             base = node.module or ""
             if node.level:
                 parts = package.split(".")
                 base = ".".join([*parts[: len(parts) - node.level + 1], *([base] if base else [])])
-            imports |= {alias.asname or alias.name: _home(base, alias.name) for alias in node.names}
-    return _Module(tree, imports)
+            new = {alias.asname or alias.name: _home(base, alias.name) for alias in node.names}
+        imports |= new
+        used |= {module for module, _ in new.values()}
+    return _Module(tree, imports, used)
 
 
 def _home(module: str, name: str) -> tuple[str, str]:
@@ -120,10 +123,9 @@ def _closure(*roots: str) -> dict[str, str]:
         while todo:
             name = todo.pop()
             if name not in seen:
-                tree, imports = _module(name)
-                seen[name] = hashlib.sha256(ast.dump(tree).encode()).hexdigest()
-                used = {module for module, _ in imports.values()}
-                todo += [module for module in used if _is_ours(module, root.partition(".")[0])]
+                module = _module(name)
+                seen[name] = hashlib.sha256(ast.dump(module.tree).encode()).hexdigest()
+                todo += [of for of in module.used if _is_ours(of, root.partition(".")[0])]
     return seen
 
 
@@ -141,11 +143,11 @@ def _class_of(path: str) -> tuple[str, ast.ClassDef]:
     module, seen = first, set()
     while (module, name) not in seen:
         seen.add((module, name))
-        tree, imports = _module(module)
-        for node in tree.body:
+        found = _module(module)
+        for node in found.tree.body:
             if isinstance(node, ast.ClassDef) and node.name == name:
                 return module, node
-        module, name = imports.get(name) or _home(module, name)
+        module, name = found.imports.get(name) or _home(module, name)
     classes = [node.name for node in _module(first).tree.body if isinstance(node, ast.ClassDef)]
     defined = ", ".join([*classes, *_lazy_modules(first)]) or "no class"
     raise ClassNotFound(f"module {first!r} does not define {path.rpartition('.')[2]!r}; it defines {defined}")

@@ -117,11 +117,22 @@ def _writable(text: str) -> str:
     return text.encode(errors="replace").decode()
 
 
-def takes_columns(class_path: str) -> bool:
-    """Whether a method takes several sensitive columns. Other methods get the combinations of their values."""
+def input_of(prepared: Any, W: Any, class_path: str, cell: Cell) -> tuple[Any, Any, Any]:
+    """What a fit gets: points or a graph, groups, and the points of the nodes of a graph if they are known.
+
+    A method that takes several sensitive columns gets them by name, with numbers where means are bounded. Others get
+    the combinations of their values.
+    """
+    groups, points, takes_columns = prepared.groups, prepared.X, False
     with contextlib.suppress(Exception):  # if the class cannot be loaded, the fit reports why
-        return bool(getattr(load_class(class_path), "takes_columns", False))
-    return False
+        takes_columns = getattr(load_class(class_path), "takes_columns", False)
+    if takes_columns:
+        means = cell.params.get("mean_tolerance") or ()
+        numbers = {name: prepared.numbers[name] for name in means if name in prepared.numbers}
+        groups = {**prepared.columns, **numbers} or groups
+    if W is None:
+        return points, groups, None
+    return W, groups, points if points.shape[1] else None
 
 
 def warm_up(X: Any, groups: Any, class_path: str, cell: Cell) -> None:

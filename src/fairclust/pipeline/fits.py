@@ -22,7 +22,7 @@ from joblib import Memory
 
 from fairclust.datasets.store import load_graph, load_prepared, read_card
 from fairclust.pipeline.columns import record_of
-from fairclust.pipeline.fit_cell import fit_cell, takes_columns, warm_up
+from fairclust.pipeline.fit_cell import fit_cell, input_of, warm_up
 from fairclust.pipeline.fit_process import FitEnded, fit_process
 from fairclust.pipeline.grids import Cell, Grid, cells_of_grids
 from fairclust.pipeline.provenance import git_commit, package_versions
@@ -35,6 +35,8 @@ Outcome = tuple[dict[str, Any], np.ndarray | None]
 _FINAL = {"ok", "skipped", "diverged"}
 # Compiling takes less, but the few rows of a warm-up can be a program of hours.
 _WARM_UP_SECONDS = 120
+# Scores of a fit may take as long, or as long as a fit may.
+_SCORE_SECONDS = 600
 
 
 class Unfinished(Exception):
@@ -138,7 +140,8 @@ class _Job:
         asked = f"{key}: {request.scorer}, {metrics}"
         inputs = self.data, self.graph, labels, cell.n_clusters, metrics
         try:
-            return record | self.cached(asked, lambda: self.call(_score, *inputs)), labels
+            seconds = max(_SCORE_SECONDS, request.cell_seconds)
+            return record | self.cached(asked, lambda: self.call(_score, *inputs, seconds=seconds)), labels
         except FitEnded as ended:
             return {**record, "status": ended.status, "reason": f"while it was scored: {ended}"}, None
 
@@ -173,16 +176,11 @@ def _loaded(data: Path, graph: Path | None) -> tuple[Any, Any]:
 
 
 def _input(data: Path, graph: Path | None, class_path: str, cell: Cell) -> tuple[Any, Any, Any]:
-    """What a fit gets: points or a graph, groups, and the points of the nodes of a graph if they are known."""
+    """What a fit gets, see `input_of`."""
     import fairclust.base  # noqa: F401 - a user's class may not import it
 
     _begun.add(class_path)
-    prepared, W = _loaded(data, graph)
-    means = cell.params.get("mean_tolerance") or ()
-    groups = prepared.with_numbers(means) if takes_columns(class_path) else prepared.groups
-    if W is None:
-        return prepared.X, groups, None
-    return W, groups, prepared.X if prepared.X.shape[1] else None
+    return input_of(*_loaded(data, graph), class_path, cell)
 
 
 def _warm_up(data: Path, graph: Path | None, class_path: str, cell: Cell) -> None:

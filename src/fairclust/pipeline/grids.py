@@ -36,7 +36,7 @@ class Cell:
     random_state: int
 
     def key(self, *, data_hash: str, class_path: str, code: str) -> str:
-        """Name of the fit in the cache; everything that the result depends on goes into it."""
+        """Name of the fit in the cache: a hash of the data, the code and the parameters."""
         what = {"data": data_hash, "class": class_path, "source": code, "k": self.n_clusters}
         what |= {"params": self.params, "seed": self.seed, "random_state": self.random_state}
         return hashlib.sha256(canonical_json(what).encode()).hexdigest()[:24]

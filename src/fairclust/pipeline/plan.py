@@ -39,6 +39,8 @@ _CHEAP = tuple(name for name, metric in METRICS.items() if metric.needs == "tabl
 _EXPENSIVE = tuple(name for name in METRICS if name not in _CHEAP)
 # Cheap metrics that are computed for every fit of a graph, or of a data set whose true clusters are known.
 _OF_GRAPH, _OF_TRUTH = "ncut", "clustering_error"
+# How cells are read depends on this file as on the code.
+_WORDS = Path(__file__).parents[1] / "tables" / "words.toml"
 
 
 class Fit(NamedTuple):
@@ -404,9 +406,9 @@ class Plan:
         return {key: value for key, value in self.dataset(dataset).items() if key not in shown}
 
     def prepare_code(self, dataset: str) -> str:
-        """Fingerprint of the code and the packages that prepare a data set, and of the user's files that it reads."""
-        packages = ("numpy", "pandas", "scikit-learn")
-        return code_of(*self._preparing(dataset), packages=packages, files=self.own_files(dataset))
+        """Fingerprint of code, words and packages that prepare a data set, and of the user's files that it reads."""
+        packages, files = ("numpy", "pandas", "scikit-learn"), [_WORDS, *self.own_files(dataset)]
+        return code_of(*self._preparing(dataset), packages=packages, files=files)
 
     def _preparing(self, dataset: str) -> list[str]:
         """The modules that prepare a data set."""
@@ -450,8 +452,12 @@ class Plan:
         return [asdict(grid) for grid in fit.grids]
 
     def fit_code(self, fit: Fit) -> str:
-        """Fingerprints of the code of a method and of what calls it; keys of fits depend on it."""
-        return class_fingerprint(self.method(fit).class_) + code_fingerprint("fairclust.pipeline.fit_cell")
+        """Fingerprints of the code of a method and of what calls it; keys of fits depend on it.
+
+        The instructions that a processor may use (`same_digits`) are like code.
+        """
+        code = class_fingerprint(self.method(fit).class_) + code_fingerprint("fairclust.pipeline.fit_cell")
+        return code if self.config.same_digits else f"{code}-native"
 
     def scorer_code(self, fit: Fit) -> str:
         """Fingerprint of the code of the metrics of a fit job."""

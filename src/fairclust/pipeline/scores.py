@@ -142,8 +142,10 @@ def gather_scores(paths: Iterable[str | Path], scores: Path, runs: Path) -> dict
     A fit is lost if its job ended without a result in every attempt.
     """
     frame = pd.concat([read_fits(Path(path)) for path in paths], ignore_index=True)
-    # A fit that several sweeps ask for counts once.
-    frame = frame.drop_duplicates(["dataset", "method", "n_clusters", "params", "seed"])
+    # A fit that several sweeps ask for counts once, with the most metrics, and is lost only if all their jobs lost it.
+    known = frame[[*METRICS]].notna().sum(axis=1) - frame.lost.astype(int)
+    fits = [frame[name] for name in ("dataset", "method", "n_clusters", "params", "seed")]
+    frame = frame.loc[known.groupby(fits, sort=False).idxmax()]
     places = frame.groupby(["dataset", "method", "n_clusters"], sort=False).ngroup()
     frame = frame.loc[places.sort_values(kind="stable").index].reset_index(drop=True)
     _write_table(scores, frame[SCORE_COLUMNS])

@@ -43,7 +43,8 @@ LEGEND = (
 )
 LEVEL = (
     f"{CHOSE} The paper does not publish this setting. The cost is read where the fairness is that of the paper or up "
-    "to 2 % less, between two settings if necessary, so this number is no result and is not bold."
+    "to 2 % less, between two settings if necessary, or at the cheapest setting if all are fairer. So this number is "
+    "no result and is not bold."
 )
 Rows = list[tuple[str, list[str]]]
 Numbers = list[tuple[str, bool, str]]

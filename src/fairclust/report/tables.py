@@ -91,7 +91,7 @@ def printed_table(spec: TableSpec, lines: pd.DataFrame, paper: str, names: Names
     )
     for of, part in ours.groupby("method", sort=False):
         settings = "; ".join(f"{names.dataset(one.dataset)} {one.setting}" for one in part.itertuples())
-        notes.append(f"Setting of {names.method(of)} at the reported fairness: {settings}.")
+        notes.append(f"Setting of {names.method(of)} at the reported fairness, or nearest to it: {settings}.")
     title = f"{paper}, {table_name(spec.number)}: {spec.title}"
     return printed(spec, lines, title, names, notes)
 
