@@ -141,10 +141,9 @@ def test_methods_of_this_project_are_marked_as_ours(catalogue):
     }
     for name, method in catalogue.methods.items():
         own = (
-            method.params.get("solver") == "accelerated"
-            or method.params.get("init") == "best"
+            "PriceFair" in method.class_
             or bool(method.params.get("calibrate"))
-            or ".price_" in method.class_
+            or ("Variational" in method.class_ and not method.params.get("match_reference"))
         )
         assert not own or method.ours, name
         assert not (method.ours and name in reported), f"{name} is ours and has reported values"

@@ -114,6 +114,7 @@ GOOD = (np.zeros((3, 2)), np.array([0, 1, 0]), ("a", "b"), ("g", "h"))
         (2, ("a",), "with 1 feature names"),
         (3, ("g", "h", "i"), "group 'i' is empty"),
         (4, sp.csr_array((2, 2)), r"a graph of shape \(2, 2\)"),
+        (4, [[0.0, 1.0], [1.0, 0.0]], r"a graph of shape \(2, 2\)"),
     ],
 )
 def test_generator_that_returns_nonsense(monkeypatch, position, value, message):

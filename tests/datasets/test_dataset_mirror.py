@@ -62,6 +62,8 @@ EXPECTED = {
     "diabetes": (6, [54708, 47055], None),
     "diabetes_race": (6, [76099, 19210, 4184], None),
 }
+# How features are prepared, by the end of the name; others are standardised and divided by the length of the row.
+SCALING = {"std": ["standardize"], "minmax": ["minmax"], "cat": [], "lastfm": [], "facebook": []}
 # No mirror has these data sets. tests/datasets/test_dataset_upstream.py has tables of the same form.
 NOT_MIRRORED = {
     *("census_ii", "census_ii_std", "acs_income", "acs_income_race", "adult_openml", "bank_openml"),
@@ -81,6 +83,9 @@ def test_shape_sizes_and_the_cost_of_plain_k_means(real, name):
     ds = real(name)
     assert ds.X.shape == (sum(sizes), width)
     assert [group["size"] for group in ds.card["groups"]] == sizes
+    assert ds.card["scaling"] == SCALING.get(name.rpartition("_")[2], ["standardize", "l2"])
+    if name in ("credit_2", "credit_3"):  # no cost was reported that would hold these columns
+        assert ds.feature_names == ("LIMIT_BAL", "AGE", "BILL_AMT1", "PAY_AMT1")
     assert {source["check"] for source in ds.card["sources"]} == {"verified"}
     if name.startswith("bank"):
         assert ds.card["dropped"] == [{"column": "marital", "value": "unknown", "rows": 80}]

@@ -265,11 +265,15 @@ def test_scaling_agrees_with_scikit_learn(raw):
 
 
 def test_ordered_categories_are_scaled_like_numbers(tmp_path):
-    text = "v,band,c,sex\n1,35-55,x,f\n2,0-35,y,m\n3,55<=,x,f\n"
+    text = "v,band,c,sex\n1,15-19,x,f\n2,<5,y,m\n3,5-9,x,f\n"
     options = {"features": ["v"], "ordered": ["band"], "categorical": ["c"]}
     ds = prepare(tmp_path, text, scale="standardize", **options)
     assert ds.feature_names == ("v", "band", "c")
-    raw = StandardScaler().fit_transform([[1.0, 1], [2, 0], [3, 2]])
+    raw = StandardScaler().fit_transform([[1.0, 2], [2, 0], [3, 1]])
     assert_allclose(ds.X, np.c_[raw, [0, 1, 0]], atol=1e-15)
-    assert ds.card["ordered"] == {"band": ["0-35", "35-55", "55<="]}
+    assert ds.card["ordered"] == {"band": ["<5", "5-9", "15-19"]}
     assert ds.card["categories"] == {"c": ["x", "y"]}
+    with pytest.raises(
+        DatasetError, match=r"column 'band': an ordered column has empty cells; .* data row 2"
+    ):
+        prepare(tmp_path, text.replace("<5", ""), **options)

@@ -80,6 +80,7 @@ def test_attributes(model, grouped_blobs):
     np.testing.assert_array_equal(model.groups_, [0, 1])
     if hasattr(model, "cluster_centers_"):
         assert model.cluster_centers_.shape == (3, X.shape[1])
+    assert model.history_
     for record in model.history_:
         assert {"step", "objective", "clustering", "fairness", "seconds"} <= record.keys()
 

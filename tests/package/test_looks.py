@@ -1,16 +1,14 @@
 """The colour and the mark of a method, which are the same in every run."""
 
-from pathlib import Path
-
 import yaml
 
 from fairclust import methods
 from fairclust.looks import look, looks_of
 
 
-def test_every_method_of_the_catalogue_and_every_class_has_its_own_look():
+def test_every_method_of_the_catalogue_and_every_class_has_its_own_look(root):
     stated = {}
-    for file in Path("config/methods").glob("*.yaml"):
+    for file in (root / "config/methods").glob("*.yaml"):
         stated |= {
             name: tuple(spec["look"]) for name, spec in yaml.safe_load(file.read_text())["methods"].items()
         }

@@ -94,7 +94,6 @@ def test_the_shipped_part_is_a_plan():
 @example(("papers", "doe", "reported"), "replace", str(CONFIG / "config.yaml"))
 def test_one_change_anywhere(place, how, value):
     message = plan_or_error(changed(place, how, value))
-    assert "Traceback" not in message
     assert "pydantic" not in message.lower()
 
 

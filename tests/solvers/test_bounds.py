@@ -6,7 +6,7 @@ import pytest
 from problems import check, from_blobs
 
 from fairclust import NotSupported, fair_assignment
-from fairclust.metrics import balance, contingency, delta, fairness_ratio, mean_deviation
+from fairclust.metrics import contingency, delta, mean_deviation
 
 
 def people(n_samples=600, n_clusters=5, seed=0):
@@ -123,10 +123,11 @@ def test_many_groups_are_fast_enough_to_test():
     problem = from_blobs(1000, 2, 6)
     groups = np.random.default_rng(0).permutation(1000) % 50
     found = fair_assignment(problem.a, groups, tolerance=0.4)
-    assert found.slack < 1
     table = contingency(found.labels, groups, 6)
-    if found.slack < 1e-9:
-        assert fairness_ratio(table) >= 0.6 - 1e-9 and balance(table) > 0
+    # Twenty rows of a group have between 0.6 and 1.67 of 1/50 of each cluster, up to less than a row.
+    expected = table.sum(axis=0) / 50
+    excess = np.maximum(0.6 * expected - table, table - expected / 0.6).max()
+    assert excess == pytest.approx(found.slack, abs=1e-9) and excess < 1
 
 
 def test_gaps_of_many_groups_are_fast_enough_to_test():

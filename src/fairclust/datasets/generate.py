@@ -62,12 +62,13 @@ def run_generator(dotted: str, params: Mapping[str, Any]) -> PreparedDataset:
         ) from error
     try:
         X, groups, feature_names, group_names, W, truth = Generated(*generator(**params))
+        X = np.ascontiguousarray(X, dtype=np.float64)
+        W, truth = None if W is None else sp.csr_array(W), None if truth is None else np.asarray(truth)
     except (TypeError, ValueError) as error:
         raise DatasetError(
             f"the generator '{dotted}' failed with params {dict(params)}; expected (X, groups, feature_names, "
             f"group_names); found {type(error).__name__}: {error}. Fix: correct 'params'"
         ) from error
-    X = np.ascontiguousarray(X, dtype=np.float64)
     groups = np.asarray(groups)
     complaint = None
     if X.ndim != 2 or X.shape[1] != len(feature_names):

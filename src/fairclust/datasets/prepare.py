@@ -79,7 +79,7 @@ def _prepare(
             f"{', '.join(f'{group}: {size}' for group, size in counted.items())}. Fix: correct the values in "
             "'sensitive.groups', or check 'drop_rows'"
         )
-    _scale(made, spec.scale)
+    scaling = _scale(made, spec.scale)
     card = {
         "status": "ok",
         "name": name,
@@ -93,7 +93,7 @@ def _prepare(
         ],
         "n_clusters": spec.n_clusters,
         **made.card,
-        "scaling": list(spec.scale) if width else [],
+        "scaling": scaling,
         **origin,
     }
     data = replace(made, card=card)
@@ -127,11 +127,11 @@ def _files(
     return files, cards
 
 
-def _scale(raw: PreparedDataset, steps: tuple[ScaleStep, ...]) -> None:
-    """Scale the features in place, without the codes of categories."""
+def _scale(raw: PreparedDataset, steps: tuple[ScaleStep, ...]) -> list[str]:
+    """Scale the features in place, without the codes of categories. Returns the steps, none if only these are there."""
     X = raw.X[:, : raw.X.shape[1] - len(raw.card.get("categories", ()))]
     if not X.shape[1]:
-        return
+        return []
     largest = np.maximum(X.max(axis=0), -X.min(axis=0))
     if largest.max() > LARGEST:
         raise DatasetError(
@@ -149,6 +149,7 @@ def _scale(raw: PreparedDataset, steps: tuple[ScaleStep, ...]) -> None:
     scalers = {"standardize": standardize, "minmax": minmax, "l2": unit_rows}
     for step in steps:
         scalers[step](X)
+    return [*steps]
 
 
 def _blocks(X: np.ndarray) -> Iterator[np.ndarray]:

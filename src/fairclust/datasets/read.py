@@ -19,6 +19,7 @@ from fairclust.datasets.spec import ColumnRef, DatasetSpec, ReaderSpec, Sensitiv
 from fairclust.datasets.store import PreparedDataset
 from fairclust.group_encoding import combination_names, cross_codes, cut_column, natural
 from fairclust.messages import count, nearest
+from fairclust.tables.cells import steps
 from fairclust.tables.columns import as_text, find_reading
 from fairclust.tables.reading import Format, TableError, open_table
 
@@ -53,8 +54,11 @@ def read_rows(spec: DatasetSpec, files: list[Path]) -> PreparedDataset:
     if len(columns) > 1:
         groups, combinations = cross_codes(codes)
         group_names = tuple(combination_names(combinations, values_of))
+    n_ordered = len(spec.ordered)
+    for i in coded[:n_ordered]:
+        frame[i] = _in_steps(frame[i], f"file '{table.path.name}', column '{table.names[i]}'")
     X = np.column_stack([frame[features].to_numpy(float), *(frame[i].cat.codes for i in coded)])
-    words, n_ordered = {table.names[i]: [*frame[i].cat.categories] for i in coded}, len(spec.ordered)
+    words = {table.names[i]: [*frame[i].cat.categories] for i in coded}
     values = {
         "ordered": dict(islice(words.items(), n_ordered)),
         "categories": dict(islice(words.items(), n_ordered, None)),
@@ -96,6 +100,19 @@ def _texts(cells: pd.Series) -> pd.Series:
     """A column of texts as categories, sorted by `natural`; a missing cell is an empty text."""
     texts = as_text(cells).fillna("")
     return texts.astype(pd.CategoricalDtype(sorted(texts.unique(), key=natural)))
+
+
+def _in_steps(cells: pd.Series, place: str) -> pd.Series:
+    """A column of categories in the order of a known scale or of ranges, or else sorted by `natural`."""
+    words = [*cells.cat.categories]
+    if "" in words:
+        row = cells.index[cells == ""][0] + 1
+        raise DatasetError(
+            f"{place}: an ordered column has empty cells; the first is in data row {row}. Fix: list the value '' under "
+            "'drop_rows', or the column under 'categorical'"
+        )
+    scale = steps(words)
+    return cells.cat.reorder_categories(scale if len(scale) == len(words) else words)
 
 
 def groups_table(spec: DatasetSpec, path: Path) -> Table:

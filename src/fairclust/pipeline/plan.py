@@ -407,8 +407,8 @@ class Plan:
 
     def prepare_code(self, dataset: str) -> str:
         """Fingerprint of code, words and packages that prepare a data set, and of the user's files that it reads."""
-        packages, files = ("numpy", "pandas", "scikit-learn"), [_WORDS, *self.own_files(dataset)]
-        return code_of(*self._preparing(dataset), packages=packages, files=files)
+        packages = ("numpy", "pandas", "scikit-learn")
+        return code_of(*self._preparing(dataset), packages=packages, files=(_WORDS, *self.own_files(dataset)))
 
     def _preparing(self, dataset: str) -> list[str]:
         """The modules that prepare a data set."""
