@@ -5,6 +5,8 @@ from __future__ import annotations
 import inspect
 import warnings
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from numbers import Integral, Real
 from time import perf_counter
@@ -345,18 +347,23 @@ class FairClusterer(_Clusters, ClusterMixin, BaseEstimator, ABC):
             raise TypeError(f"{type(self).__name__}.fit takes no argument {min(given)!r}")
         check_same_order(X, weights, "sample_weight")
         check_same_order(X, sensitive_features)
+        with self._whole_or_not():
+            self._fit_weighted(X, sensitive_features, weights)
+        return self
+
+    @contextmanager
+    def _whole_or_not(self) -> Iterator[None]:
+        """The context of a fit. If the fit fails, what an earlier one has found stays together."""
         before = self.__dict__.copy()
         try:
-            self._fit_weighted(X, sensitive_features, weights)
+            yield
         except BaseException as error:
-            # What an earlier fit has found stays together.
             self.__dict__.clear()
             self.__dict__.update(before)
             if isinstance(error.__cause__, KeyboardInterrupt):
                 # In compiled code, Python makes a SystemError of an interrupt, which searches take for a failed fit.
                 raise error.__cause__ from None
             raise
-        return self
 
     def _fit_weighted(self, X: Any, sensitive_features: Any, weights: Any) -> None:
         """Fit the rows that have a weight, and predict the labels of the others."""

@@ -194,6 +194,7 @@ ODD = {
     "a constant column": (np.c_[NORMAL[:, 0], np.ones(40)], np.arange(40) % 3),
     "duplicates": (np.repeat(np.arange(4.0), 10)[:, None], np.arange(40) % 2),
     "all points equal": (np.ones((12, 2)), np.arange(12) % 2),
+    "fewer different rows than clusters": (np.arange(1200)[:, None] // 4 % 2, np.arange(1200) % 2),
     "float32": (NORMAL.astype(np.float32), np.arange(40) % 2),
 }
 
@@ -262,6 +263,7 @@ STEPS = {
     methods.FairAlignmentKMeans: ({}, "stopped after 1 rounds.*raise max_iter or tol"),
     methods.FairMixture: ({}, "stopped after 1 step .* raise max_iter"),
     methods.PriceFairKMeans: ({}, "stopped after 1 outer step .* raise max_iter"),
+    methods.SociallyFairKMeans: ({}, "stopped after 1 step, .* raise max_iter or tol"),
     methods.VariationalFairKMeans: ({}, "stopped after 1 outer step .* raise max_iter or tol"),
 }
 

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from fairclust import (
+    FairMixture,
     KMeans,
     PriceFairKMeans,
     SociallyFairKMeans,
@@ -42,12 +43,17 @@ def test_a_mask_is_no_number(frame):
         KMeans(3).fit(masked)
 
 
+DAYS = pd.date_range("2020-01-01", periods=60)
+
+
 @pytest.mark.parametrize(
-    "cells", [pd.date_range("2020-01-01", periods=60), ["x"] * 60, pd.to_timedelta(range(60), "D")]
+    "cells", [DAYS, DAYS.date, DAYS.to_period(), pd.to_timedelta(range(60), "D"), ["x"] * 60]
 )
 def test_a_column_that_holds_no_numbers_is_named(frame, cells):
-    with pytest.raises(ValueError, match=r"X holds .*column 'when'.*leave"):
-        KMeans(3).fit(frame.assign(when=cells))
+    # Texts are categories of a mixture, and dates are not.
+    for cls in (KMeans, FairMixture) if cells[0] != "x" else (KMeans,):
+        with pytest.raises(ValueError, match=r"X holds .*column 'when'.*leave"):
+            cls(3).fit(frame.assign(when=cells), sensitive_features=["f", "m"] * 30)
 
 
 def test_a_table_of_pyarrow_is_checked_as_a_data_frame_is(frame):

@@ -59,6 +59,15 @@ def test_fuzzy_c_means_ends_at_a_fixed_point():
     assert cost == pytest.approx((again**1.7 * squares).sum(), rel=1e-4)
 
 
+@pytest.mark.parametrize("fuzziness", [1.0001, 500.0])
+def test_clusters_whose_weights_vanish_keep_their_centres(fuzziness):
+    X, _ = some_blobs()
+    start = np.r_[X[:19] + 0.01, [[50.0, 50]]]
+    memberships, centers, cost = fuzzy_c_means(X, start, fuzziness, 100)
+    assert np.isfinite(memberships).all() and np.isfinite(cost)
+    np.testing.assert_array_equal(centers[-1], start[-1])
+
+
 def test_the_smallest_step_within_the_tolerance_is_taken(grouped_blobs):
     X, codes = grouped_blobs(n_samples=300)
     violations = []

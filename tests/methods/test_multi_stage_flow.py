@@ -1,8 +1,11 @@
 """MS-FlowFC: its flows against a linear program, its steps against a plain transcription."""
 
+import warnings
+
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
+from sklearn.exceptions import ConvergenceWarning
 
 from fairclust.methods import KMeans, MultiStageFlowKMeans
 from fairclust.methods.programs.multi_stage_flow import _size_bounds, assign_within_sizes
@@ -62,3 +65,20 @@ def test_keeps_the_balance_and_costs_more(grouped_blobs, n_groups):
     assert costs[0] >= plain.inertia_ * 0.999
     if n_groups > 1:
         assert costs[0] < costs[2]
+
+
+def test_a_balance_that_more_than_whole_points_miss_is_announced(grouped_blobs):
+    # In both clusters together, the larger of two groups has 1275 points. The third group would need 574.
+    X = np.repeat([0.0, 10, 10, 0], [500, 500, 1000, 500])[:, None]
+    groups = np.repeat(["a", "b", "c"], [1000, 1000, 500])
+    model = MultiStageFlowKMeans(2, random_state=0)
+    with pytest.warns(
+        ConvergenceWarning, match=r"balance is 0\.392, below .*=0\.45, .* c short of 74 points"
+    ):
+        labels = model.fit_predict(X, sensitive_features=groups)
+    assert balance(labels, sensitive_features=groups) == pytest.approx(0.392)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ConvergenceWarning)
+        for seed in range(5):
+            X, codes = grouped_blobs(n_samples=150, seed=seed)
+            MultiStageFlowKMeans(10, tolerance=0, random_state=seed).fit(X, sensitive_features=codes)

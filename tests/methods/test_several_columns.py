@@ -86,6 +86,19 @@ def test_mixtures_add_the_deltas_of_every_column(people):
     assert fair < plain / 2
 
 
+@pytest.mark.parametrize("seed", [8, 9, 11])
+def test_calibration_never_raises_the_sum_of_the_deltas(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(300, 2))
+    a = X[:, 0] + rng.normal(size=300) / 2 > 0
+    columns = {"a": a, "b": np.where(a, X[:, 1] + rng.normal(size=300) > 0, rng.random(300) < 0.05)}
+    plain, fair = (
+        FairMixture(2, lam=0, calibrate=calibrate, random_state=0).fit(X, sensitive_features=columns)
+        for calibrate in (False, True)
+    )
+    assert fair.hard_delta_ <= plain.hard_delta_
+
+
 def test_other_methods_refuse_several_columns_by_name(people):
     X, columns = people
     for cls in (KMeans, FairletTreeClustering, VariationalFairNCut):

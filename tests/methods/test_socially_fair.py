@@ -57,3 +57,15 @@ def test_the_worst_group_pays_less_than_with_k_means(grouped_blobs, n_groups):
     assert_allclose(after, fair.group_costs_, rtol=1e-5)
     assert after.max() < 0.98 * before.max()
     assert 0 <= fair.gap_ < 1e-4
+
+
+@pytest.mark.parametrize("max_iter", [1, 2, 3])
+def test_the_gap_of_a_fit_that_is_cut_off_is_that_of_its_centres(grouped_blobs, max_iter):
+    X, codes = grouped_blobs()
+    X[codes == 1] *= 2
+    model = SociallyFairKMeans(4, n_init=1, max_iter=max_iter, precision="double", random_state=0)
+    model.fit(X, sensitive_features=codes)
+    best = slow_centers(X, codes, model.labels_, 4)
+    least = group_costs(X, model.labels_, sensitive_features=codes, centers=best).max()
+    assert model.gap_ == pytest.approx(1 - least / model.group_costs_.max(), abs=1e-5)
+    assert model.gap_ > 1e-3

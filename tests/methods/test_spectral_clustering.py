@@ -7,6 +7,7 @@ import scipy.sparse as sp
 from sklearn.cluster import SpectralClustering as Theirs
 from sklearn.metrics import adjusted_rand_score
 
+from fairclust.base import NotSupported
 from fairclust.datasets.msbm import make_msbm
 from fairclust.kernels.graph import build_knn_graph, max_scaled_affinity
 from fairclust.methods import FairSpectralClustering, SpectralClustering, VariationalFairNCut
@@ -67,6 +68,20 @@ def test_points_sparse_and_dense_affinities_agree(cls, affinity, grouped_blobs):
         model = cls(4, affinity="precomputed", random_state=0).fit(data, sensitive_features=codes)
         np.testing.assert_array_equal(model.labels_, wanted.labels_)
         np.testing.assert_allclose(model.eigenvalues_, wanted.eigenvalues_, atol=1e-6)
+
+
+@pytest.mark.parametrize("cls", [FairSpectralClustering, VariationalFairNCut])
+def test_a_graph_that_cannot_be_fitted_leaves_the_model_as_it_was(cls, grouped_blobs):
+    X, codes = grouped_blobs(n_samples=60)
+    W = build_knn_graph(X, 10)
+    model = cls(3, affinity="precomputed", random_state=0).fit(W, sensitive_features=codes)
+    before = vars(model).copy()
+    with pytest.raises(ValueError, match="n_clusters=3 is more than n_samples=2"):
+        model.fit(np.ones((2, 2)), sensitive_features=["f", "m"])
+    with pytest.raises(NotSupported, match=f"{cls.__name__} takes one sensitive column, found 2"):
+        model.fit(W, sensitive_features=np.c_[codes, codes])
+    assert vars(model).keys() == before.keys()
+    assert all(value is before[name] for name, value in vars(model).items())
 
 
 @pytest.mark.parametrize("shuffled", ["sensitive_features", "points"])

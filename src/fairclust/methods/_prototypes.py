@@ -253,7 +253,8 @@ class MedoidClusterer(PrototypeClusterer):
     Attributes
     ----------
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
-        The medoids of the last assignment, which `predict` uses too.
+        The medoids of the last assignment, which `predict` uses too. In a cluster of more than 20,000 rows it is the
+        best of 100 rows near the geometric median, which may not be the medoid.
     medoid_indices_ : ndarray of shape (n_clusters,)
         The row of X of every centre; -1 for a centre of `init` that was never moved.
     """

@@ -171,7 +171,9 @@ def fuzzy_c_means(
         new /= new.sum(axis=1, keepdims=True)
         change, memberships = np.abs(new - memberships).max(), new
         weights = memberships**fuzziness
-        centers = weights.T @ X / weights.sum(axis=0)[:, None]
+        # A cluster keeps its centre if all its weights are too small for double precision.
+        total = weights.sum(axis=0)[:, None]
+        centers = np.where(total > 0, weights.T @ X / np.where(total > 0, total, 1), centers)
         if change <= _FUZZY_TOL:
             break
     return memberships, centers, float((weights * cdist(X, centers, "sqeuclidean")).sum())

@@ -17,6 +17,7 @@ from sklearn.utils import check_random_state
 
 from fairclust.base import initial_centers
 from fairclust.kernels.points import TiledPoints
+from fairclust.messages import count
 from fairclust.methods._prototypes import PrototypeClusterer
 from fairclust.solvers.alternation import Alternation, Prototypes, Run, Step, alternate, judge_fall
 
@@ -56,10 +57,11 @@ class SociallyFairKMeans(PrototypeClusterer):
         The cost of each group, in the order of `groups_`.
     weights_ : ndarray of shape (n_groups,)
         The weight of each group in the centres. The weights sum to one. A group whose cost is below the largest one
-        even without any weight has the weight 0.
+        even without any weight has the weight 0. They are equal if the fit ends with its first centres.
     gap_ : float
-        Relative duality gap of the centres, for the clusters of the last step. With these clusters, no other centres
-        lower the largest cost of a group by a larger fraction than this.
+        Relative duality gap of the centres, for the clusters in `labels_`. With these clusters, no other centres lower
+        the largest cost of a group by a larger fraction than this.
+    converged_ : bool
 
     References
     ----------
@@ -100,6 +102,11 @@ class SociallyFairKMeans(PrototypeClusterer):
         assert best is not None
         self.labels_, self.history_, self.n_iter_ = best.last.labels, best.history, len(best.history)
         self.group_costs_, self.weights_, self.gap_ = best.last.state
+        self.converged_ = best.verdict == "at rest"
+        if not self.converged_:
+            self._complain(
+                f"stopped after {count(self.n_iter_, 'step')}, the largest cost still falling: raise max_iter or tol"
+            )
         self._keep(points, best.prototypes, best.last.offset)
 
     def _run(self, points: TiledPoints, codes: np.ndarray, start: np.ndarray, weights: np.ndarray) -> Run:
@@ -116,10 +123,13 @@ class SociallyFairKMeans(PrototypeClusterer):
             if last is not None and worst > last.objective:
                 # Rounding errors of the new centres can make the last step a little worse than the one before.
                 return None
-            fairer, of_groups, gap = fair_centers(moments, centers - points.shift, of_groups)
+            old = of_groups
+            fairer, of_groups, least = fair_centers(moments, centers - points.shift, of_groups)
             centers = fairer + points.shift
+            # Gap and weights are those of this step's centres, which the fit keeps if the step is the last one.
+            gap = max(0.0, 1 - least / worst) if worst > 0 else 0.0
             mean, apart = float(masses @ costs / masses.sum()), worst - float(costs.min())
-            return Step(labels, counts, 1.0, nothing, worst, mean, apart, 0, state=(costs, of_groups, gap))
+            return Step(labels, counts, 1.0, nothing, worst, mean, apart, 0, state=(costs, old, gap))
 
         alternation = Alternation(assign, lambda *_: Prototypes(centers), partial(judge_fall, tol=self.tol))
         return alternate(alternation, points, Prototypes(start), max_iter=self.max_iter)
@@ -162,7 +172,7 @@ def group_moments(
 def fair_centers(
     moments: GroupMoments, old: np.ndarray, start: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, float]:
-    """Centres that minimise the highest cost of a group, the weights of the groups, and the relative duality gap.
+    """Centres that minimise the highest cost of a group, the weights of the groups, and a lower bound on this cost.
 
     The dual is maximised over the simplex by sequential quadratic programming, from near the weights `start`. Empty
     clusters keep the centres of `old`.
@@ -186,6 +196,4 @@ def fair_centers(
     weights = np.clip(solution.x, 0.0, 1.0)
     weights /= weights.sum()
     centers = moments.best_for(weights, old)
-    costs = moments.costs(centers)
-    worst = float(costs.max())
-    return centers, weights, max(0.0, 1 - float(weights @ costs) / worst) if worst > 0 else 0.0
+    return centers, weights, float(weights @ moments.costs(centers))

@@ -134,7 +134,7 @@ class FairletClusterer(FairClusterer):
 
 
 def resolve_balance(wanted: Any, sizes: np.ndarray, *, one: bool = False) -> tuple[int, int]:
-    """The pair (p, q) in lowest terms; "auto" takes the largest balance that the data allow with q <= 10.
+    """The pair (p, q) in lowest terms; "auto" takes the largest balance that the data allow with q <= 10, else (1, q).
 
     It is a ValueError if `one` is set and p is not 1, and `NotSupported` if p / q is above the balance of the data. The
     message then proposes the nearest pair below.

@@ -19,7 +19,7 @@ class FairletTreeClustering(FairletClusterer):
     ----------
     balance : (p, q) or "auto", default="auto"
         Whole numbers. p / q must not be above the balance of the data. "auto" takes the largest balance that
-        the data allow with q <= 10.
+        the data allow with q <= 10, or (1, q) with the smallest q if this is above 10.
 
     References
     ----------

@@ -63,6 +63,7 @@ class FairMixture(FairClusterer):
     categorical_features : array-like of int or str, optional
         Categorical columns, by index, or by name for data frames. Their values are integer codes from 0 on. Columns of
         a data frame that are categories, strings or objects are always categorical, and `fit` encodes their values.
+        Dates, times and durations are an error.
     match_reference : bool or "best_balance", default=False
         Whether the objective and its optimisation are those of the authors' program, which does not scale the data. For
         two groups, `lam` then has the effect of ``n_clusters * P(0) * P(1) * lam``. The result is the last iterate or,
@@ -165,7 +166,9 @@ class FairMixture(FairClusterer):
         if reset:
             self.categories_: dict[int, np.ndarray] = {}
             for i, (name, column) in enumerate(X.items() if isinstance(X, pd.DataFrame) else ()):
-                if not pd.api.types.is_numeric_dtype(column):
+                # The base class refuses dates and times, of which nearly each would be a category of its own.
+                is_dated = pd.api.types.infer_dtype(column).startswith(("date", "time", "period"))
+                if not is_dated and not pd.api.types.is_numeric_dtype(column):
                     values = column.astype("category")
                     if values.isna().any():
                         raise ValueError(f"column {name!r} has missing values")
@@ -218,7 +221,7 @@ class FairMixture(FairClusterer):
         self._mixture = learn(objective, start, trace, solver=self.solver, max_iter=self.max_iter)
         self._offset = np.zeros(self.n_clusters)
         if self.calibrate and rows.n_groups > 1 and self.n_clusters > 1:
-            self._offset = calibrated(tiles, self._mixture)
+            self._offset = calibrated(tiles, self._mixture, self._delta)
         self.history_, self.converged_ = trace.history, trace.converged
 
     def _watched(self, rows: Rows, mixture: Mixture) -> dict[str, float]:

@@ -382,11 +382,11 @@ def ascend(objective: Objective, mixture: Mixture, max_iter: int) -> Iterator[tu
         mixture = adam.moved(mixture, objective.pull(now, 1 / objective.tiles.n_samples))
 
 
-def calibrated(tiles: MixtureTiles, mixture: Mixture) -> np.ndarray:
+def calibrated(tiles: MixtureTiles, mixture: Mixture, gap_of: Callable[[np.ndarray], float]) -> np.ndarray:
     """Shifts of the log weights that make hard labels fair, found at falling temperatures; zeros if nothing is better.
 
     They minimise the sum of squares of ``log(M_jk / mean_j M_jk)``, because plain differences of M vanish for a
-    component that loses its points. They are kept if Delta of the hard labels falls and no cluster loses all its
+    component that loses its points. They are kept if `gap_of(table)` falls for hard labels and no cluster loses all its
     points.
     """
 
@@ -402,7 +402,7 @@ def calibrated(tiles: MixtureTiles, mixture: Mixture) -> np.ndarray:
 
     def judged(offset: np.ndarray) -> tuple[float, int]:
         table = tiles.table(mixture.shifted(offset), with_logsum=False, with_hard=True)[2]
-        return delta(table), int((table.sum(axis=0) > 0).sum())
+        return gap_of(table), int((table.sum(axis=0) > 0).sum())
 
     best = offset = np.zeros(mixture.n_clusters)
     least, n_nonempty = judged(best)

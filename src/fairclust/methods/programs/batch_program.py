@@ -105,7 +105,9 @@ class BatchProgramKMeans(FairClusterer):
         counts = contingency(batches, codes, n_batches).T
         # The part of the cost that no assignment changes: squared distances of the points to their batch's mean.
         within = float(((X - means[batches]) ** 2).sum())
-        centers = initial_centers(means, self.n_clusters, self._framed_init(), rng)
+        # If there are fewer different rows than clusters, there are fewer batches, too.
+        pool = means if n_batches >= self.n_clusters else X
+        centers = initial_centers(pool, self.n_clusters, self._framed_init(), rng)
         best = np.inf
         self.history_: list[dict[str, float]] = []
         for step in range(1, self.max_iter + 1):

@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 from fairclust.base import FairClusterer, initial_centers, record
 from fairclust.kernels.assignment import cluster_moments
 from fairclust.kernels.flow import shortest_paths
-from fairclust.metrics import contingency
+from fairclust.metrics import balance, contingency
 
 # Largest number of times that the centres of clusters without a point of the largest group are drawn again.
 _TRIES = 10
@@ -30,8 +30,7 @@ class MultiStageFlowKMeans(FairClusterer):
     Parameters
     ----------
     tolerance : float, default=0.1
-        In [0, 1): every cluster has a balance of at least ``1 - tolerance`` times that of the data, up to whole
-        points.
+        In [0, 1): the lower bound on the balance of a cluster is ``1 - tolerance`` times that of the data.
     init : "k-means++" or array-like of shape (n_clusters, n_features)
         The first centres. "k-means++" picks them from the rows of the largest group.
     n_init : int, default=1
@@ -51,7 +50,8 @@ class MultiStageFlowKMeans(FairClusterer):
     cost_ : float
         Sum of squared distances to the means.
     target_balance_ : float
-        The lower bound on the balance. If whole points cannot keep it, a cluster misses it by one or two points.
+        The lower bound on the balance. In all clusters together, a group can lack fewer points than there are clusters,
+        because points are whole. With three or more groups it can lack many more, and `fit` then warns.
 
     References
     ----------
@@ -86,6 +86,16 @@ class MultiStageFlowKMeans(FairClusterer):
         best = min((self._run(X, codes, members, rng) for _ in range(starts)), key=lambda run: run[0])
         self.cost_, self.labels_, self.cluster_centers_, self.history_ = best
         self.n_iter_ = len(self.history_)
+        table = contingency(self.labels_, codes, self.n_clusters)
+        wanted = np.ceil(self.target_balance_ * table.max(axis=0) - 1e-9)
+        lacking = np.maximum(wanted - table, 0).sum(axis=1)
+        if lacking.max() >= self.n_clusters:
+            reached = balance(table[:, table.any(axis=0)])
+            self._complain(
+                f"the balance is {reached:.3g}, below target_balance_={self.target_balance_:.3g}, because the larger "
+                f"groups leave group {self.groups_[lacking.argmax()]} short of {lacking.max():.0f} points. "
+                "PriceFairKMeans(min_balance=...) keeps this bound"
+            )
 
     def _run(
         self, X: np.ndarray, codes: np.ndarray, members: list[np.ndarray], rng: np.random.RandomState

@@ -11,7 +11,7 @@ from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import validate_data
 
 from fairclust.base import FairClusterer
-from fairclust.group_encoding import check_same_order, encode_groups
+from fairclust.group_encoding import check_same_order
 from fairclust.kernels.graph import AffinityGraph, build_knn_graph
 
 
@@ -66,19 +66,22 @@ class GraphClusterer(FairClusterer):
         """
         if self.affinity != "precomputed":
             return super().fit(X, sensitive_features=sensitive_features)
-        self._validate_params()
         check_same_order(X, sensitive_features)
         check_same_order(X, points, "points")
-        W = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32])
-        graph = AffinityGraph.from_matrix(W)
-        n_nodes = len(graph.degrees)
-        codes, self.groups_ = encode_groups(sensitive_features, n_nodes)
-        self._check_sizes(n_nodes)
-        if points is not None:
-            points = check_array(points, dtype=[np.float64, np.float32], input_name="points")
-            if len(points) != n_nodes:
-                raise ValueError(f"points has {len(points)} rows, expected one for each of {n_nodes} nodes")
-        self._fit_graph(graph, points, codes, check_random_state(self.random_state))
+        with self._whole_or_not():
+            self._validate_params()
+            W = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32])
+            graph = AffinityGraph.from_matrix(W)
+            n_nodes = len(graph.degrees)
+            codes = self._group_codes(sensitive_features, n_nodes)
+            self._check_sizes(n_nodes)
+            if points is not None:
+                points = check_array(points, dtype=[np.float64, np.float32], input_name="points")
+                if len(points) != n_nodes:
+                    raise ValueError(
+                        f"points has {len(points)} rows, expected one for each of {n_nodes} nodes"
+                    )
+            self._fit_graph(graph, points, codes, check_random_state(self.random_state))
         return self
 
     def _fit(self, X: np.ndarray, codes: np.ndarray) -> None:
