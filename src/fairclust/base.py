@@ -181,7 +181,7 @@ def check_weights(sample_weight: Any, n_samples: int) -> tuple[np.ndarray | None
     return weights / mean, mean
 
 
-def _with_nan(X: Any) -> Any:
+def with_nan(X: Any) -> Any:
     """Rows whose masked cells and pandas' NA are NaN. ValueError, with the name of the column, for dates and texts."""
     if np.ma.is_masked(X):
         return np.ma.filled(np.ma.asarray(X).astype(np.float64), np.nan)
@@ -439,7 +439,7 @@ class FairClusterer(_Clusters, ClusterMixin, BaseEstimator, ABC):
 
     def _valid_rows(self, X: Any, *, reset: bool = True) -> np.ndarray:
         """Rows as scikit-learn validates them; the error about a cell that cannot be used names its row and column."""
-        X, types = _with_nan(X), [np.float64, np.float32]
+        X, types = with_nan(X), [np.float64, np.float32]
         try:
             return validate_data(self, X, dtype=types, order="C", reset=reset)
         except ValueError as error:

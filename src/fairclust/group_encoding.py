@@ -129,7 +129,7 @@ def split_columns(sensitive_features: Any) -> dict[str, Any]:
                 f"sensitive_features has two columns of one name among {shown}: rename one of them"
             )
         return split
-    values = sensitive_features if hasattr(sensitive_features, "ndim") else _as_array(sensitive_features)
+    values = sensitive_features if hasattr(sensitive_features, "ndim") else as_array(sensitive_features)
     if values.ndim == 1:
         name = getattr(sensitive_features, "name", None)
         return {"" if name is None else str(name): sensitive_features}
@@ -140,7 +140,7 @@ def split_columns(sensitive_features: Any) -> dict[str, Any]:
     return {"": columns[0]} if len(columns) == 1 else {str(i): column for i, column in enumerate(columns)}
 
 
-def _as_array(cells: Any) -> np.ndarray:
+def as_array(cells: Any) -> np.ndarray:
     """Cells as an array that still tells which of them are missing: without masks, and lists as objects.
 
     NumPy would turn the NaN in a list of strings into the string 'nan'.
@@ -215,7 +215,7 @@ def factored(sensitive_features: Any, what: str = "sensitive_features") -> Value
             f"{what} must be one column, found {len(columns)}; join several columns into one first, for instance "
             "data['sex'] + '-' + data['race']"
         )
-    values = _as_array(*columns.values())
+    values = as_array(*columns.values())
     if values.dtype == np.uint8:
         # Codes already, and a billion rows may have them.
         return Values(values, np.arange(256, dtype=np.uint8))
@@ -424,7 +424,7 @@ def _middles(values: np.ndarray) -> np.ndarray:
 
 def read_numbers(cells: Any, n_samples: int, name: str) -> np.ndarray:
     """A sensitive column as finite numbers; another length, or a missing or infinite number, is a ValueError."""
-    values = _as_array(cells)
+    values = as_array(cells)
     if values.shape != (n_samples,):
         raise ValueError(f"{label(name)} has the shape {values.shape}, X has {count(n_samples, 'row')}")
     try:

@@ -10,6 +10,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -203,6 +204,20 @@ def test_a_group_in_one_chunk_only_and_chunks_without_rows(blobs, tmp_path):
     assert model.violation_ < 1
 
 
+def test_an_index_without_a_name_is_no_feature_and_folders_may_be_called_as_files(blobs, tmp_path):
+    X, codes = blobs
+    table = arrow(X, codes)
+    (tmp_path / "data/b.parquet").mkdir(parents=True)
+    for name in ("a", "b.parquet/__null_dask_index__", "b.parquet/__index_level_0__"):
+        indexed = table.append_column(Path(name).name, pa.array(range(N)))
+        pq.write_table(table if name == "a" else indexed, tmp_path / f"data/{name}.parquet")
+    for pattern in ("data", "data/*.parquet", "**/*.parquet"):
+        chunks = open_chunks(tmp_path / pattern, "sex", chunk_rows=N).chunks
+        assert [chunk.first for chunk in chunks] == [0, 0, 0] and len({chunk.name for chunk in chunks}) == 3
+        for chunk in chunks:
+            assert open_chunks(chunk.name, "sex").features == ("x", "y", "z")
+
+
 # Numbers of different size
 
 
@@ -311,6 +326,24 @@ def test_a_column_of_measurements_is_not_a_column_of_groups(blobs):
             model.fit(open_chunks(X, groups, **SMALL))
     with pytest.raises(NotSupported, match="mean_tolerance is for rows in memory"):
         fitted(PriceFairKMeans(K, mean_tolerance={}), X, codes)
+
+
+def test_arrays_are_checked_as_those_in_memory(blobs):
+    X, codes = blobs
+    masked = np.ma.masked_array(X, mask=np.arange(N)[:, None] == [2000, -1, -1])
+    frame, sex = pd.DataFrame(X), pd.Series(np.array([*"abc"])[codes])
+    absent = "sensitive_features has 1 missing value .first in row 700"
+    for rows, message in (
+        ((masked, codes), "X, row 2000: feature 0 is nan"),
+        ((frame.astype("Float64").mask(masked.mask), codes), "X, row 2000: feature 0 is nan"),
+        ((X, np.ma.masked_array(codes, mask=masked.mask[:, 0])), absent),
+        ((X, sex.mask(masked.mask[:, 0], np.nan).tolist()), absent),
+        ((frame, sex[::-1]), "X and sensitive_features have one index in different orders"),
+        ((frame.assign(day=pd.Timestamp("2020-01-01")), sex), "X holds dates or durations in column 'day'"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            fitted(PRICES, *rows)
+    assert fitted(PRICES, frame, sex.tolist()).cost_ == fitted(PRICES, X, codes).cost_
 
 
 def file_of(save, *given, **named):
@@ -432,6 +465,18 @@ def test_a_full_disk_leaves_no_file(mapped, tmp_path, monkeypatch):
     model = fitted(PRICES, *mapped, labels=target)
     np.testing.assert_array_equal(np.load(target), fitted(PRICES, *mapped).labels_)
     assert model.violation_ == 0
+
+
+def test_rows_that_vanish_before_the_last_pass_are_named(mapped, tmp_path, monkeypatch):
+    write = ChunkedPoints.written
+
+    def gone(*given):
+        mapped[0].unlink()
+        return write(*given)
+
+    monkeypatch.setattr(ChunkedPoints, "written", gone)
+    with pytest.raises(ChunkError, match=r"X\.npy cannot be mapped as an array: .* No such file"):
+        fitted(PRICES, *mapped, labels=tmp_path / "labels.npy")
 
 
 def test_an_output_that_is_an_input_is_refused(blobs, mapped, parquet, tmp_path, monkeypatch):

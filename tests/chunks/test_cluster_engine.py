@@ -130,8 +130,9 @@ def test_collections_that_cannot_be_used(client):
     with pytest.raises(ChunkError, match=r"block 0, row 0 and after: .*missing"):
         KMeans(2).fit(open_chunks(dd.from_pandas(frame[["x", "sex"]], npartitions=2), "sex", client=client))
     X = da.where(da.arange(10, chunks=5)[:, None] == 7, np.nan, X)
-    with pytest.raises(ChunkError, match="block 1, row 2: feature 0 is nan"):
-        KMeans(2).fit(open_chunks(X, da.zeros(10, chunks=5), client=client))
+    for rows in (X, da.ma.masked_equal(da.where(da.isnan(X), -9, X), -9)):
+        with pytest.raises(ChunkError, match="block 1, row 2: feature 0 is nan"):
+            KMeans(2).fit(open_chunks(rows, da.zeros(10, chunks=5), client=client))
 
 
 def test_labels_of_a_collection_never_replace_a_file(rows, tmp_path, client):

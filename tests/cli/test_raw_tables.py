@@ -545,6 +545,9 @@ def test_what_tables_in_chunks_do_not_take(people, parts, capsys, monkeypatch):
         assert message in refused(run(capsys, "fit", parts, "--n-clusters", 3, "--sensitive", *options))
     err = refused(fit(capsys, people, "gender", "--workers", 2))
     assert "is not Parquet, and only Parquet files are read in chunks" in err
+    only = parts.parent / "only.parquet"
+    frame.assign(gender="male").to_parquet(only)
+    assert f"{only} has only the group 'male'. Fix: name" in refused(fit(capsys, only, "gender"))
     for changed, message in (
         (frame.drop(columns="age"), "0.parquet has the column 'age', but"),
         (frame.assign(age=np.inf), "column 'age' has inf in data row 151"),

@@ -1,14 +1,17 @@
 """Graph data sets from edges and nodes and from a generator, on disk and in the pipeline's jobs."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from numpy.testing import assert_array_equal
 from pydantic import ValidationError
 from small_files import prepare_files
 
 from fairclust.datasets import DatasetError, Generated
+from fairclust.datasets.edges import largest_piece
 from fairclust.datasets.msbm import make_msbm
 from fairclust.datasets.store import load_graph, save_prepared
 from fairclust.pipeline.data import build_graph
@@ -48,6 +51,10 @@ def test_largest_piece(tmp_path):
         {"column": "kind", "value": "0", "rows": 1},
         {"column": "piece", "value": "not the largest", "rows": 3},
     ]
+    stored = sp.csr_array(np.ones((5, 5)))
+    ring[3] = ring[:, 3] = 0
+    stored.data[:] = ring.ravel()
+    assert_array_equal(largest_piece(replace(ds, W=stored)).groups, [0, 1, 0])
 
 
 def test_small_groups_are_left_out_with_their_nodes(tmp_path):

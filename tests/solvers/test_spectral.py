@@ -94,6 +94,15 @@ def test_the_largest_of_many_components_are_separated():
     np.testing.assert_array_equal(np.repeat([False, True, False, True, True], [5, 9, 4, 8, 7]), used)
 
 
+def test_a_stored_zero_is_no_edge():
+    blocks = np.kron(np.eye(3), np.ones((200, 200)))
+    stored = sp.csr_array(np.ones_like(blocks))
+    stored.data[:] = blocks.ravel()
+    found, expected = (spectral_embedding(AffinityGraph.from_matrix(W), 3) for W in (stored, blocks))
+    np.testing.assert_array_equal(found.coordinates, expected.coordinates)
+    assert stored.nnz == blocks.size
+
+
 @pytest.mark.parametrize("dense", [False, True])
 @pytest.mark.parametrize("fair", [False, True])
 def test_an_embedding_says_whether_it_is_the_only_one(dense, fair):

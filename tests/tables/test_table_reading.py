@@ -293,8 +293,13 @@ def test_columns_of_one_name_in_other_formats(tmp_path):
 
 def test_rows_of_a_frame_with_an_index_are_counted_from_the_first(tmp_path):
     frame = pd.DataFrame({"x": [1, 2]}, index=[7, 3])
-    frame.to_parquet(tmp_path / "t.parquet")
-    assert read_table(tmp_path / "t.parquet").index.tolist() == [0, 1]
+    for names in ([None], ["__null_dask_index__"], [None, None]):
+        frame.set_index([frame.index] * len(names)).rename_axis(names).to_parquet(tmp_path / "t.parquet")
+        rows = read_table(tmp_path / "t.parquet")
+        assert rows.index.tolist() == [0, 1] and rows.columns.tolist() == ["x"]
+    # Other programs drop what pandas says of its index.
+    pq.write_table(pa.table({"x": [1, 2], "__index_level_0__": [7, 3]}), tmp_path / "t.parquet")
+    assert read_table(tmp_path / "t.parquet").columns.tolist() == ["x"]
     frame.rename_axis("person").to_parquet(tmp_path / "t.parquet")
     assert read_table(tmp_path / "t.parquet").columns.tolist() == ["person", "x"]
 

@@ -14,8 +14,10 @@ from dask import array as da
 from dask import config, delayed
 from distributed import Client, Future, default_client
 
+from fairclust.base import with_nan
 from fairclust.chunks.passes import Engine, in_order
-from fairclust.chunks.sources import ArrayChunk, Chunk, ChunkError, as_float
+from fairclust.chunks.sources import ArrayChunk, Chunk, ChunkError, as_float, is_index
+from fairclust.group_encoding import as_array
 from fairclust.messages import count
 
 # Number of tasks that are submitted in advance for each thread of the workers.
@@ -126,7 +128,7 @@ def collection_chunks(
     """
     names: tuple[str, ...] = ()
     if not isinstance(X, da.Array):
-        names = tuple(features or (name for name in X.columns if name != sensitive))
+        names = tuple(features or (name for name in X.columns if name != sensitive and not is_index(name)))
         missing = [name for name in names if name not in X.columns]
         if missing or not (isinstance(sensitive, str) and sensitive in X.columns):
             raise ChunkError(
@@ -163,9 +165,9 @@ def _block(X: np.ndarray, values: np.ndarray, name: str) -> ArrayChunk:
     if len(X) != len(values):
         raise ChunkError(f"{name}: X has {count(len(X), 'row')}, sensitive_features has {len(values)}")
     try:
-        rows = as_float(X)
+        rows = as_float(np.asarray(with_nan(X)))
     except (ValueError, TypeError) as error:
         raise ChunkError(
             f"{name}: a feature is not a number ({error}): leave out or correct such rows"
         ) from None
-    return ArrayChunk(np.ascontiguousarray(rows), np.asarray(values), 0, len(X), name)
+    return ArrayChunk(np.ascontiguousarray(rows), as_array(values), 0, len(X), name)

@@ -5,9 +5,10 @@ A chunk of a file does not hold its rows. It describes where they are, so that a
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tokenize import TokenError
@@ -16,10 +17,13 @@ from typing import Any
 import numpy as np
 from numpy.lib.format import open_memmap
 
-from fairclust.group_encoding import Values
+from fairclust.base import with_nan
+from fairclust.group_encoding import Values, as_array, check_same_order
 from fairclust.messages import UserError, count
 
 CHUNK_ROWS = 1 << 20
+# The columns that pandas and Dask write for an index without a name.
+_INDEX = re.compile(r"__index_level_\d+__|__null_dask_index__")
 
 
 class ChunkError(UserError):
@@ -68,7 +72,7 @@ class ArrayChunk(Chunk):
         if isinstance(source, np.ndarray):
             return source
         # The file is mapped again for each chunk, because the pages of a lasting map count as memory of the process.
-        return np.asarray(open_memmap(source, mode="r")[self.first : self.first + self.n_rows])
+        return np.asarray(_opened(source)[self.first : self.first + self.n_rows])
 
 
 def as_float(X: np.ndarray) -> np.ndarray:
@@ -82,10 +86,11 @@ def array_chunks(X: Any, values: Any, chunk_rows: int) -> list[Chunk]:
     """Chunks of a matrix and its sensitive column, each an array or the path of a .npy file.
 
     If the column is None, all rows are of one group. ChunkError if a file cannot be read, or a shape or type does not
-    fit.
+    fit. ValueError for what `fit` refuses as well: dates, or two indexes in different orders.
     """
-    matrix = _opened(X)
-    column = np.broadcast_to(np.uint8(0), matrix.shape[:1]) if values is None else _opened(values)
+    check_same_order(X, values)
+    matrix = _opened(X, with_nan)
+    column = np.broadcast_to(np.uint8(0), matrix.shape[:1]) if values is None else _opened(values, as_array)
     name, column_name = (
         str(getattr(array, "filename", None) or word)
         for array, word in ((matrix, "X"), (column, "sensitive_features"))
@@ -113,10 +118,10 @@ def array_chunks(X: Any, values: Any, chunk_rows: int) -> list[Chunk]:
     return chunks
 
 
-def _opened(array: Any) -> np.ndarray:
-    """The array, mapped if it is the path of a .npy file."""
+def _opened(array: Any, read: Callable[[Any], Any] = np.asanyarray) -> np.ndarray:
+    """The array as the function reads it, or mapped if it is the path of a .npy file."""
     if not isinstance(array, str | Path):
-        return np.asanyarray(array)
+        return np.asanyarray(read(array))
     try:
         return open_memmap(array, mode="r")
     except (OSError, ValueError, TypeError, ArithmeticError, EOFError, SyntaxError, TokenError) as error:
@@ -186,18 +191,25 @@ def slices_of(chunks: Sequence[Chunk]) -> Iterator[slice]:
         first += chunk.n_rows
 
 
+def is_index(column: object) -> bool:
+    """Whether a column of a file is an index without a name, which counts the rows."""
+    return _INDEX.fullmatch(str(column)) is not None
+
+
 def parquet_files(pattern: str | Path) -> list[Path]:
     """The Parquet files of a path, sorted.
 
-    The path is a file, a folder, or a pattern such as ``big/*.parquet``.
+    The path is a file, a folder, or a pattern such as ``big/*.parquet``, which may match folders of files.
     """
     path = Path(pattern)
     if path.is_file():
         return [path]
     # A relative pattern has no anchor, and then this is the current folder.
     folder = Path(path.anchor)
-    files = path.rglob("*.parquet") if path.is_dir() else folder.glob(str(path.relative_to(folder)))
-    if not (names := sorted(files)):
+    found = path.rglob("*.parquet") if path.is_dir() else folder.glob(str(path.relative_to(folder)))
+    # Dask and Spark write folders whose names end as those of the files in them.
+    files = {file for of in found for file in (of, *of.rglob("*.parquet"))}
+    if not (names := sorted(of for of in files if of.suffix != ".parquet" or not of.is_dir())):
         raise ChunkError(
             f"there is no Parquet file at {pattern}: pass a file, a folder or a pattern that matches files"
         )
@@ -216,7 +228,7 @@ def parquet_chunks(
     for path in parquet_files(pattern):
         metadata = read_metadata(path)
         schema = metadata.schema.to_arrow_schema()
-        names = names or tuple(name for name in schema.names if name != sensitive)
+        names = names or tuple(name for name in schema.names if name != sensitive and not is_index(name))
         _check_columns(path, schema, names, sensitive)
         chunks += row_groups(path, metadata, names, sensitive, chunk_rows)
     return chunks, names

@@ -64,7 +64,7 @@ def open_chunks(
         files and Dask data frames. For arrays it may be left out, if a fit bounds only sizes.
     features : sequence of str, optional
         Columns of Parquet files or of a Dask data frame to cluster by. By default these are all columns of the first
-        file or of the data frame but the sensitive one.
+        file or of the data frame but the sensitive one and an index without a name.
     labels : path, optional
         A .npy file to which the last pass writes the labels, and from which ``labels_`` is then mapped. By default
         they are an array in memory. For Dask collections, whose files are not known, the file must not exist.
@@ -89,7 +89,8 @@ def open_chunks(
         A ValueError. A file is missing or cannot be read, the files or arrays do not fit together, or there is no Dask
         cluster at the given address.
     ValueError
-        `labels` is a file that is read or may be read, or it cannot be written.
+        `labels` is a file that is read or may be read, or it cannot be written. Arrays are refused as by `fit`: `X`
+        holds dates, or `X` and `sensitive_features` have one index in different orders.
     """
     if chunk_rows < 1 or (sample_rows is not None and sample_rows < 1):
         raise ChunkError(f"chunk_rows={chunk_rows} and sample_rows={sample_rows} must be at least 1")

@@ -17,7 +17,7 @@ from fairclust.chunks import ChunkTable
 from fairclust.chunks.passes import Engine, group_codes, total_of
 from fairclust.chunks.sources import Chunk, slices_of
 from fairclust.cli.options import Fit
-from fairclust.cli.rows import Rows, decided
+from fairclust.cli.rows import Rows, check_groups, decided
 from fairclust.messages import UserError
 from fairclust.tables import left_out_rows, table_files
 from fairclust.tables.chunked import prepare_chunks
@@ -79,13 +79,15 @@ def read_in_chunks(args: Fit, cls: type, stack: ExitStack) -> RowsInChunks:
     chunks, decision, counted, notes = prepare_chunks(
         args.table, lambda sample: decided(sample, args), engine, args.seed
     )
+    left_out = left_out_rows(counted.reasons, args.missing)
+    check_groups(counted.sizes, left_out, args)
     return RowsInChunks(
         preparation=decision.preparation,
         columns=decision.columns,
         X=ChunkTable([*chunks], engine),
         combinations=counted.groups,
         sizes=counted.sizes,
-        notes=[*left_out_rows(counted.reasons, args.missing), *decision.notes, *notes],
+        notes=[*left_out, *decision.notes, *notes],
         left_out=bool(counted.reasons),
     )
 

@@ -138,10 +138,7 @@ def read_rows(args: Raw, means: Collection[str] = ()) -> RowsInMemory:
         crossed, return_index=True, return_inverse=True, return_counts=True
     )
     left_out = left_out_rows(reasons[~keep].value_counts().to_dict(), args.missing)
-    if len(names) < 2:
-        group = f"only the group {shortened(repr(str(names[0])))}" if len(names) else ""
-        only = "; ".join([group or "no row without missing values", *left_out])
-        raise UserError(f"{args.table} has {only}. Fix: name another column by --sensitive")
+    check_groups(names, left_out, args)
     notes = [*decision.notes[: decision.n_urgent], *frame.attrs["notes"], *left_out]
     if counts is not None:
         counts = (counts[keep] / counts[keep].mean()).to_numpy()
@@ -164,6 +161,14 @@ def read_rows(args: Raw, means: Collection[str] = ()) -> RowsInMemory:
         whole=frame[preparation.ids],
         reasons=reasons,
     )
+
+
+def check_groups(names: Collection[str], left_out: Sequence[str], args: Raw) -> None:
+    """UserError if the rows that are not left out have fewer than two groups."""
+    if len(names) < 2:
+        group = "".join(f"only the group {shortened(repr(str(name)))}" for name in names)
+        only = "; ".join([group or "no row without missing values", *left_out])
+        raise UserError(f"{args.table} has {only}. Fix: name another column by --sensitive")
 
 
 def possible(*options: Sequence[str]) -> set[str]:

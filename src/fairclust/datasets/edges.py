@@ -71,7 +71,7 @@ def largest_piece(made: PreparedDataset) -> PreparedDataset:
     """Restrict a graph to its largest connected component, and say on the card what was left out."""
     W = made.W
     assert W is not None
-    n_pieces, piece = sp.csgraph.connected_components(W, directed=False)
+    n_pieces, piece = sp.csgraph.connected_components(W != 0, directed=False)
     if n_pieces <= 1:
         return made
     inside = piece == np.bincount(piece).argmax()

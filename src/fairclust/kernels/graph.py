@@ -167,6 +167,10 @@ class AffinityGraph:
                 f"the affinity is not symmetric: W and its transpose differ by up to {skew:g}; "
                 "take (W + W.T) / 2"
             )
+        if (W.data == 0).any():
+            # A zero that is stored is no edge. The caller's matrix keeps it.
+            W = W.copy()
+            W.eliminate_zeros()
         degrees = np.asarray(W.sum(axis=1, dtype=np.float64)).ravel()
         n_isolated = int((degrees == 0).sum())
         if n_isolated:

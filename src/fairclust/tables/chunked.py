@@ -13,14 +13,12 @@ import numpy as np
 import pandas as pd
 
 from fairclust.chunks.passes import Engine
-from fairclust.chunks.sources import CHUNK_ROWS, Chunk, ParquetChunk, read_metadata, row_groups
+from fairclust.chunks.sources import CHUNK_ROWS, Chunk, ParquetChunk, is_index, read_metadata, row_groups
 from fairclust.tables.preparation import Decision, Preparation, cross, encoded_names
 from fairclust.tables.reading import TableError, check_same_columns, clean, column_names, table_files
 
 # The preparation is decided on about so many rows.
 DECIDING_ROWS = 1 << 18
-# Pandas writes an index without a name as a column whose name begins like this.
-_INDEX = "__index_level_"
 
 
 @dataclass(frozen=True)
@@ -107,7 +105,7 @@ def _chunks(path: str | Path) -> list[TableChunk]:
     for file in table_files(path):
         metadata = read_metadata(file)
         schema = metadata.schema.to_arrow_schema()
-        written = tuple(name for name in schema.names if not name.startswith(_INDEX))
+        written = tuple(name for name in schema.names if not is_index(name))
         names = tuple(column_names(written, file))
         if chunks:
             check_same_columns(names, file, chunks[0].names, Path(chunks[0].rows.name))

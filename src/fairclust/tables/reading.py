@@ -218,8 +218,12 @@ def open_table(path: Path, form: Format) -> Opened:
         if end not in _READERS:
             return _open_text(path, form, _opener(path))
         frame, notes = _READERS[end](path, form)
+    from fairclust.chunks.sources import is_index
+
     # An index with a name becomes a column, and one without a name, which counts the rows, is dropped.
-    frame = frame.reset_index(drop=frame.index.names == [None])
+    named = [level for level, name in enumerate(frame.index.names) if name is not None]
+    frame = frame.reset_index(named).reset_index(drop=True)
+    frame = frame.drop(columns=[name for name in frame.columns if is_index(name)])
     names = [str(name) for name in frame.columns]
     frame.columns = pd.RangeIndex(len(names))
     return Opened(
