@@ -152,6 +152,31 @@ def test_a_cluster_without_a_small_group_says_what_was_due(people, capsys):
     assert "--min-balance would change that" in text
 
 
+ASKED = {
+    **dict.fromkeys(("batch_program", "backurs"), "sex: for each row of the largest group, at least "),
+    "interpolated_transport": "no bound on the labels",
+    "random_labels": "no bound; the labels are drawn at random",
+    "bera": "sex: in every cluster, each group has at least 0.8 times",
+}
+
+
+@pytest.mark.parametrize("method", ASKED)
+def test_the_answer_states_what_a_method_keeps(people, capsys, method):
+    text = told(run(capsys, "fit", people, "--sensitive", "sex", "--n-clusters", 2, "--method", method))
+    assert text.splitlines()[1].startswith(f"asked: {ASKED[method]}")
+    assert ("\nbounds " in text) == (method == "bera")
+
+
+def test_combinations_that_nobody_bounded_explain_nothing(people, capsys):
+    frame = pd.read_csv(people)
+    frame["town"] = np.where((frame.sex == "f") & (frame.index > 8), "y", frame.town)
+    frame.to_csv(people, index=False)
+    options = ("--sensitive", "sex", "town", "--n-clusters", 5, "--set", "n_init=1")
+    for crossed in (), ("--crossed",):
+        text = told(run(capsys, "fit", people, *options, *crossed))
+        assert ("rows has none of" in text) == bool(crossed)
+
+
 def test_groups_that_cost_nothing_with_k_means_pay_too(people, capsys):
     rng = np.random.default_rng(0)
     people.write_text(

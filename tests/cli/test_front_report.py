@@ -72,6 +72,12 @@ def test_the_answer_names_the_fairest_setting_within_a_cost():
     assert answer(points[points.setting != "x=1"])[2] == "within 1 %: no setting costs so little"
 
 
+def test_where_k_means_costs_nothing_no_cost_is_relative(people, front):
+    people.write_text("sex,a\n" + "f,0.1\nf,0.1\nf,0.1\nm,0.7\nm,0.7\nm,0.7\n" * 9)
+    text, points = front("--n-clusters", 2, "--starts", 1, "--methods", "price")
+    assert points.increase[1:].isna().all() and "inf" not in text and "more than k-means" not in text
+
+
 def test_a_setting_that_fails_is_a_note(people, front, tmp_path):
     frame = pd.read_csv(people)
     frame["sex"] = np.where(frame.index < 50, "x", frame.sex)

@@ -95,6 +95,17 @@ def test_labels_are_scored_as_the_pipeline_scores_them(published, labels, capsys
         assert f"  {METRICS[name].label}: {value:,.{METRICS[name].decimals}f}" in lines, name
 
 
+def test_labels_are_as_fair_as_the_leaderboard_says(published, labels, capsys, monkeypatch):
+    write(labels)
+    assert any(line.endswith("where one row more or less does not count") for line in score(capsys)[1])
+    # With several sensitive columns, the fairness ratio counts every row.
+    data = make_group_blobs()
+    scored = Scored(labels, data.groups, data.X, K, columns={"a": data.groups, "b": data.groups})
+    monkeypatch.setattr("fairclust.datasets.store.PreparedDataset.scored", lambda *_: scored)
+    unfair = 100 * (1 - score_labels(scored, ["fairness_ratio"])["fairness_ratio"])
+    assert any(line.endswith(f"within {unfair:.1f} % of those in the data") for line in score(capsys)[1])
+
+
 def test_another_k_has_no_clustering_in_the_run(published, labels, capsys):
     write(labels)
     lines = told(score(capsys, "--n-clusters", 5))

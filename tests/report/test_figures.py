@@ -196,6 +196,14 @@ def test_settings_that_leave_clusters_empty_are_no_front(cells):
     assert f"{note}: 1 of 3 (Adult, K = 3); 1 of 3 (Adult, K = 5)" in words(found)
 
 
+def test_where_no_setting_uses_all_clusters_a_note_says_so(cells):
+    for plot in ("front", "lines"):
+        found = words(sheet(plot, cells.assign(n_nonempty=cells.n_clusters - 1)))
+        assert "nothing to show: every setting leaves clusters empty" in found
+    few = cells[cells.lam > 0]
+    assert "no setting with λ up to 1 was run that uses all clusters" in words(sheet("lines", few, lam=1.0))
+
+
 def test_methods_are_drawn_in_the_order_of_the_figure(cells):
     for methods in (["vfc_kmeans", "kmeans"], ["kmeans", "vfc_kmeans"]):
         found = sheet("front", cells, methods=methods, n_clusters=[3])

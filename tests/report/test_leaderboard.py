@@ -186,6 +186,17 @@ def test_kinds_of_data_need_all_of_their_instances():
     assert found["10,000 rows or more, two groups (2 data sets)"].method.tolist() == ["mine"]
 
 
+def test_a_kind_of_data_is_one_whatever_levels_its_data_reach():
+    both = points(("mine", 100, 1.0), ("other", 110, 1.0))
+    unfair = points(("mine", 100, 0.6), ("famous", 110, 0.6), dataset="e")
+    board = board_of(both, unfair, points(("other", 90, 0.6), ("famous", 110, 0.6), dataset="f"))
+    kinds = [(kind, level, methods.method.tolist()) for kind, level, methods in kinds_of_data(board, "sse")]
+    assert {kind for kind, *_ in kinds} == {"10,000 rows or more, two groups (3 data sets)"}
+    # No method was run on all three.
+    assert [names for _, level, names in kinds if level == 0.5] == [[]]
+    assert len(shown(board)["kinds"].records) == 2
+
+
 def test_a_data_set_that_is_drawn_twice_has_other_starts():
     starts = [0, 0, 0, 0, 0, 1, 1]
     excess = pd.DataFrame(
@@ -214,7 +225,7 @@ def test_the_interval_against_a_plain_loop():
 
 
 def test_the_file_holds_the_leaderboard(tmp_path):
-    stated = json.dumps({"cost_": 100, "lower_bound_": 99.0})
+    stated = json.dumps({"cost_": 100, "lower_bound_": 99.0, "gap_": 0.02})
     rows = points(("mine", 100, 1.0), ("other", 110, 0.9), estimator=stated)
     for cells in (rows, rows[:1]):
         made = board_of(cells)
@@ -222,7 +233,7 @@ def test_the_file_holds_the_leaderboard(tmp_path):
         read = load_leaderboard(tmp_path / "board.csv")
         pd.testing.assert_frame_equal(read, made, check_dtype=False)
         assert len(read) == (0 if len(cells) == 1 else len(read))
-    assert summary(board_of(rows)).certified["mine"] == pytest.approx(1 / 99)
+    assert summary(board_of(rows)).certified["mine"] == 0.02
 
 
 def test_the_critical_difference_is_that_of_demsar():

@@ -93,6 +93,16 @@ def test_sorting_by_mouse_and_by_key(page):
     assert column(page, "Data set") == sorted(column(page, "Data set"))
 
 
+def test_distances_of_the_leaderboard_are_sorted_as_numbers(opened):
+    scores = made_up_scores()
+    scores.loc[scores.method == "kmeans", "counts"] = '{"f": [0, 5], "m": [9, 6]}'
+    page = opened(scores)
+    table = "document.querySelector('.board table')"
+    page.js(f"{table}.querySelectorAll('th button')[2].click()")
+    texts = page.js(f"[...{table}.tBodies[0].rows].map(r => r.cells[2].textContent)")
+    assert [text.partition(",")[0].replace("\u00a0", " ") for text in texts] == ["0.4 %", "2.3 %", "∞"]
+
+
 def test_filtering(page):
     everything = column(page, "Method")
     form = f"{TABLE}.closest('.scroll').previousElementSibling"
@@ -217,9 +227,10 @@ def test_the_form_finds_the_cheapest_at_a_level_of_fairness(page):
     # It starts at almost full fairness.
     assert page.js(LEVEL) > 0.4 and "Runner-up: " in page.js(ANSWER)
     assert "Cheapest:  VFC K-means" in page.js(ANSWER)
-    assert "over the cheapest clustering, of K-means" in page.js(ANSWER)
+    assert "no labels within its bounds are more than 0.013 % cheaper." in page.js(ANSWER)
+    assert "over the cheapest method, K-means." in page.js(ANSWER)
     choose(page, "ask", "level", "0")
-    assert "Cheapest:  K-means" in page.js(ANSWER) and "No clustering is cheaper." in page.js(ANSWER)
+    assert "Cheapest:  K-means" in page.js(ANSWER) and "No method is cheaper." in page.js(ANSWER)
     choose(page, "ask", "level", "1")
     assert page.js(ANSWER).startswith("No method of this run is as fair. The fairest: ")
     for refused in "-1", "2", "":
@@ -249,6 +260,7 @@ def test_methods_that_are_no_better_than_random_labels_are_hollow_and_never_the_
     for level in "0", "0.3":
         choose(browser, "ask", "level", level)
         assert "Cheapest: " in browser.js(ANSWER) and "famous" not in browser.js(ANSWER)
+        assert "method that is better than random labels" in browser.js(ANSWER)
     hollow = "[...document.querySelector('svg.front').querySelectorAll('.p.random')]"
     for _ in range(2):
         levels = browser.js(f"{hollow}.map(mark => mark.getAttribute('class').match(/l\\d/)[0])")
@@ -323,6 +335,12 @@ def test_the_page_of_one_data_set(page):
     assert set(column(page, "Data set")) == {"Bank <J=3> & co"}
     chosen = "document.getElementById('ask').elements.chart.selectedOptions[0].text"
     assert page.js(chosen).startswith("Bank")
+    assert page.js("location.hash").startswith("#ask?chart=1&")
+    pick(page, "dataset", "Adult")
+    claims = ".claims tbody tr:not([hidden])"
+    assert page.all(claims, "e.cells[3].textContent") == ["Adult"]
+    pick(page, "dataset", "10 % noise")
+    assert column(page, "Data set") == ["10\N{NO-BREAK SPACE}% noise"]
     pick(page, "dataset", "")
     assert len(page.all(*shown)) == 2 and set(column(page, "Data set")) > {"Adult"}
 

@@ -6,6 +6,7 @@ import pytest
 
 from fairclust.report.render import (
     Table,
+    bound_text,
     escape_latex,
     escape_markdown,
     fixed,
@@ -34,6 +35,12 @@ def test_numbers_for_readers():
     assert signed_percent(0.0001) == signed_percent(-0.0001) == "0.0 %"
     assert signed_percent(np.nan) == "–"
     assert plain(9000.0) == "9,000" and plain(0.05) == "0.05"
+
+
+def test_distances_with_how_often_they_are_reached_are_numbers():
+    entries = ["1.2 %, 3 of 12", "∞, 0 of 1,036", "0.0 % (0.0–0.3 %), 5 of 5", "–"]
+    assert Table("T", [{"a": entry, "b": f"x{entry}"} for entry in entries]).numbers == {"a"}
+    assert [bound_text(share) for share in (0.0, 1.001e-5, 0.2)] == ["0.000 %", "0.002 %", "20.000 %"]
 
 
 def test_names_of_tables():

@@ -1,9 +1,11 @@
+from pathlib import Path
+
 import pytest
 from a_paper import reported
 from frames import cell, frame, starts
 
 from fairclust.pipeline.papers import MatchSpec
-from fairclust.report.selection import at_level, choose, reported_level
+from fairclust.report.selection import at_level, choose, reported_level, shareable
 
 BY_LAM = MatchSpec(fairness="fairness_error")
 
@@ -62,3 +64,9 @@ def test_a_level_at_its_edge_is_reached():
     for error, is_reached in ((0.8, True), (0.8001, False)):
         cells = frame(starts("own", [1.0], fairness_error=error))
         assert at_level(cells, 0.7 + 0.1, BY_LAM).reached == is_reached
+
+
+def test_only_whole_folders_are_shortened(monkeypatch):
+    monkeypatch.setattr(Path, "cwd", lambda: Path("/app"))
+    kept = "b/app/x /apple ../app </app>"
+    assert shareable(f"'/app/x' file:///app at=/app {kept}") == f"'./x' file://. at=. {kept}"

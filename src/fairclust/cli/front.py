@@ -15,7 +15,7 @@ from fairclust.cli.methods import PLAIN, find_method, fit_starts, parameters
 from fairclust.cli.options import Front
 from fairclust.cli.page import front_page
 from fairclust.cli.progress import progress
-from fairclust.cli.results import compared
+from fairclust.cli.results import compared, increase_over
 from fairclust.cli.rows import read_rows
 from fairclust.cli.screen import in_columns
 from fairclust.messages import UserError, percent
@@ -62,7 +62,8 @@ def run(args: Front) -> list[str | Table]:
         raise UserError(f"no setting could be fitted: {notes[-1]}")
     points = FrontDisplay.from_predictions(raw.X, clusterings, sensitive_features=measured_by).points
     plain = points.sse[points.method == "KMeans"].min()
-    points = points.assign(n_clusters=args.n_clusters, seconds=times, increase=points.sse / plain - 1)
+    increase = np.array([increase_over(sse, plain) for sse in points.sse], float)
+    points = points.assign(n_clusters=args.n_clusters, seconds=times, increase=increase)
     said = answer(points)
     said.append(
         f"starts: k-means has {PLAIN['n_init']} starts, and every setting {args.starts}; the cheapest counts. A fair "

@@ -33,6 +33,18 @@ _EXPLAINED = (
     "Delta: largest difference between the parts of two groups' rows that are in one cluster, as the mean over the "
     "pairs of groups; lower is fairer."
 )
+# What methods that keep neither shares nor a balance are asked; others weigh fairness against cost.
+_ASKED = {
+    GIVEN: "nothing; these labels were given",
+    "KMeans": "no bound; k-means ignores the groups",
+    "SpectralClustering": "no bound; spectral clustering ignores the groups",
+    "RandomLabels": "no bound; the labels are drawn at random",
+    "SociallyFairKMeans": "no bound; the lowest cost for the group that pays most",
+    "InterpolatedTransportClustering": "no bound on the labels; the tolerance bounds memberships",
+    "FairSpectralClustering": "no bound on the labels; the groups have equal means in the embedding",
+    "FairDen": "no bound on the labels; the groups have equal means in the embedding",
+    "FairAlignmentKMeans": "in every cluster, each group has its share of all rows, up to rows that are split",
+}
 _SET = ("target", "max_cost", "max_gap", "mean_tolerance")
 _PLAIN = str | int | float | bool | None | list | tuple | dict
 _SHOWN_GROUPS = 8
@@ -157,9 +169,18 @@ def _by_chance(names: np.ndarray, table: np.ndarray) -> dict[str, Any] | None:
     }
 
 
+def _bounds(model: Any) -> dict[str, Any]:
+    """The parameters of a method if they bound its clusters; a balance that the method keeps is `min_balance`."""
+    if hasattr(model, "balance_"):
+        return {"min_balance": model.balance_[0] / model.balance_[1]}
+    if hasattr(model, "target_balance_"):
+        return {"min_balance": model.target_balance_}
+    return {} if type(model).__name__ in _ASKED else model.get_params()
+
+
 def _share_bounds(model: Any, names: np.ndarray, table: np.ndarray) -> dict[str, list[float]]:
     """Between what the share of each group may lie, if one tolerance bounds them."""
-    params = model.get_params()
+    params = _bounds(model)
     tolerance = params.get("tolerance")
     other = ("target", "min_balance", "max_gap", "mean_tolerance", "max_cost", "max_cost_increase")
     if not tolerance or isinstance(tolerance, dict) or any(params.get(name) is not None for name in other):
@@ -199,7 +220,7 @@ def asked(model: Any, columns: list[str]) -> list[str]:
 
     Parameters that no option of its own states are shown as they were set.
     """
-    params = model.get_params()
+    params = _bounds(model)
     lines, names = [], [*_SET, "size_min", "size_max"]
     if params.get("size_min") == params.get("size_max") == 1.0 and isinstance(params["size_min"], float):
         lines, names = ["clusters of equal size"], [*_SET]
@@ -285,15 +306,15 @@ def as_text(result: dict[str, Any], *, verbose: bool = False) -> list[str | Tabl
 def answer_lines(result: dict[str, Any]) -> list[str]:
     """What was asked and what was got, in words: bounds, cost, who pays, and how sure that is."""
     certificate = result["certificate"] or {}
-    nothing = {GIVEN: "nothing; these labels were given", "KMeans": "no bound; k-means ignores the groups"}
-    weighed = [nothing.get(result["method"], f"no bound; {result['method']} weighs fairness against cost")]
+    method = result["method"]
+    unbounded = [_ASKED.get(method, f"no bound; {method} weighs fairness against cost")]
     worst = result["largest_deviation"]
     largest = (
         f"the largest difference is in cluster {worst['cluster']}, with {percent(worst['share'])} "
         f"{shortened(worst['group'])} against {percent(worst['share_in_all'])} of all rows"
     )
     return [
-        *(f"asked: {line}" for line in result["asked"] or weighed),
+        *(f"asked: {line}" for line in result["asked"] or unbounded),
         "got: " + "; ".join([*_kept(result, certificate.get("violation")), largest]),
         *_cost_lines(result, certificate.get("tolerance")),
         *_chance_lines(result),
@@ -305,7 +326,7 @@ def answer_lines(result: dict[str, Any]) -> list[str]:
 def _kept(result: dict[str, Any], violation: float | None) -> list[str]:
     """How many clusters are empty, and whether the bounds were met.
 
-    If a cluster lacks a group, this names the cluster in which most of it was due.
+    If a cluster lacks a group that is bounded, this names the cluster in which most of it was due.
     """
     empty = sum(not any(cluster["counts"].values()) for cluster in result["clusters"])
     told, met = [], "met"
@@ -324,7 +345,8 @@ def _kept(result: dict[str, Any], violation: float | None) -> list[str]:
         for name, n in cluster["counts"].items()
         if n == 0 and cluster["size"]
     ]
-    if not absent:
+    # The groups are combinations of values, which are not bounded where each column is.
+    if not absent or result["largest_deviation"]["column"] != [*result["fairness"]][-1]:
         return [*told, f"{met}, up to whole rows"]
     due, k, size, name = max(absent)
     lacks = (
@@ -340,7 +362,7 @@ def _cost_lines(result: dict[str, Any], tolerance: float | None) -> list[str]:
     squares = f"sum of squared distances {number(sse, 1)}"
     if method == "KMeans":
         return [f"cost: {squares}"]
-    if (increase := _increase(sse, metrics["KMeans"]["sse"])) is None:
+    if (increase := increase_over(sse, metrics["KMeans"]["sse"])) is None:
         return [f"cost: {squares}", *_payer_lines(result)]
     local = ", which ended in worse centres" if increase < -5e-4 else ""
     starts = f"{'' if method == GIVEN else 'both with '}{count(params.get('n_init', 1), 'start')}"
@@ -360,7 +382,7 @@ def _cost_lines(result: dict[str, Any], tolerance: float | None) -> list[str]:
     return [*lines, *_payer_lines(result)]
 
 
-def _increase(cost: float, plain: float) -> float | None:
+def increase_over(cost: float, plain: float) -> float | None:
     """How much larger a cost is than that of k-means, relative to it; None if k-means costs nothing, up to rounding."""
     return None if plain <= 1e-9 * cost else cost / plain - 1
 
@@ -372,7 +394,7 @@ def _payer_lines(result: dict[str, Any]) -> list[str]:
         for group, of in result["cost_per_row"].items()
         if group != "all rows"
     }
-    paid = {group: more for group, of in costs.items() if (more := _increase(*of)) is not None}
+    paid = {group: more for group, of in costs.items() if (more := increase_over(*of)) is not None}
     told = []
     if paid:
         most, least = (end(paid, key=paid.__getitem__) for end in (max, min))
@@ -427,7 +449,7 @@ def _payers(result: dict[str, Any]) -> Shown:
     methods = list(costs["all rows"])
     rows = [["who pays", *methods, *(["more"] if len(methods) > 1 else [])]]
     for name, of in costs.items():
-        more = None if len(methods) < 2 else _increase(*of.values())
+        more = None if len(methods) < 2 else increase_over(*of.values())
         cells = [name, *(f"{cost:.3f}" for cost in of.values()), "" if more is None else signed_percent(more)]
         rows.append(cells[: len(rows[0])])
     return Shown(
@@ -451,7 +473,7 @@ def _shares(result: dict[str, Any]) -> Shown:
     for cluster in [*result["clusters"], {"cluster": "all", "size": n_rows, "shares": shares_of_all}]:
         shares = [cluster["shares"][name] for name in largest]
         if rest:
-            shares.append(None if shares[0] is None else 1 - sum(shares))
+            shares.append(None if shares[0] is None else max(0.0, 1 - sum(shares)))
         cells = [MISSING if share is None else percent(share) for share in shares]
         for i, name in enumerate(largest):
             if name in cluster.get("chance", {}) and shares[i] is not None:

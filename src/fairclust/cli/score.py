@@ -50,7 +50,10 @@ def run(args: Score) -> list[str | Table]:
     measured = [name for name in (*_COSTS, *_FAIRNESS) if METRICS[name].needs != unused]
     scored = data.scored(labels, n_clusters, data.W)
     measured_scores = score_labels(scored, measured)
-    unfair = max(map(deviation, scored.tables.values()))
+    # As `leaderboard.deviations` measures the clusterings of the run.
+    unfair, but = deviation(scored.table), ", where one row more or less does not count"
+    if scored.columns and math.isfinite(unfair):
+        unfair, but = 1 - score_labels(scored, ["fairness_ratio"])["fairness_ratio"], ""
     # Metrics that are undefined for these labels are left out.
     scores = {name: value for name, value in measured_scores.items() if not math.isnan(value)}
     titles = {name: (spec.label or name) + " (ours)" * spec.ours for name, spec in config.methods.items()}
@@ -59,7 +62,7 @@ def run(args: Score) -> list[str | Table]:
         *(f"  {METRICS[of].label}: {number(value, METRICS[of].decimals)}" for of, value in scores.items()),
         "  Some clusters are empty, so no level of fairness is reached"
         if math.isinf(unfair)
-        else f"  Shares of the groups in the clusters: within {percent(unfair)} of those in the data",
+        else f"  Shares of the groups in the clusters: within {percent(unfair)} of those in the data{but}",
         *_beside(_source(args.run, dataset, n_clusters), data.card, n_clusters, scores, unfair, titles),
     ]
 

@@ -74,7 +74,7 @@ def _checked(plan: Plan) -> list[str]:
         small = [group["name"] for group in card["groups"] if group["size"] < most]
         lines += [
             f"{name}: {count(len(cells), 'fit')}",
-            f"  {card['rows']:,} of {card['rows_read']:,} rows, {len(card['columns'])} features: "
+            f"  {card['rows']:,} of {card['rows_read']:,} rows, {count(len(card['columns']), 'feature')}: "
             f"{_listed(card['columns'])}",
             f"  groups: {_listed(groups)}",
             *(f"  the group {group} has fewer rows than there are clusters, {most}" for group in small),

@@ -14,10 +14,11 @@ import pandas as pd
 from markupsafe import Markup, escape
 
 from fairclust.fronts import Axes, front_of, window
+from fairclust.messages import count
 from fairclust.metrics.table import METRICS
 from fairclust.pipeline.names import Names
 from fairclust.report.leaderboard import COSTS, FAIRNESS, SHOWN
-from fairclust.report.render import labelled
+from fairclust.report.render import bound_text, labelled
 
 WIDTH, HEIGHT = 400, 270
 
@@ -59,14 +60,14 @@ def front_chart(
             **{"method": methods.index(point["method"]), "setting": point["setting"], "seed": int(point["seed"])},
             "values": ",".join("" if pd.isna(point[name]) else f"{point[name]:.7g}" for name in SHOWN),
             "collapsed": bool(point["n_nonempty"] < point["n_clusters"]),
-            # How far the cost is above its certified bound.
-            "excess": next(([COSTS.index(c), float(f"{e:.3g}")] for c, e in bounds.items() if not pd.isna(e)), []),
+            # How much cheaper other labels may be.
+            "excess": next(([COSTS.index(c), bound_text(e)] for c, e in bounds.items() if not pd.isna(e)), []),
         })  # fmt: skip
     # For readers with data of their own.
-    sizes = {name: points.iloc[0][f"n_{name}"] for name in ("rows", "features", "groups")}
+    sizes = {name: points.iloc[0][f"n_{name}s"] for name in ("row", "feature", "group")}
     return {
         "title": title,
-        "size": ", ".join(f"{int(n):,} {name}" for name, n in sizes.items() if not pd.isna(n)),
+        "size": ", ".join(count(int(n), name) for name, n in sizes.items() if not pd.isna(n)),
         "data": {"costs": [SHOWN.index(cost) for cost in costs], "pictures": pictures, "marks": marks},
     }
 

@@ -128,13 +128,15 @@ def _widen(axes: Axes, y: str) -> None:
 
 
 def _whole(material: FigureData, sheet: Sheet, panel: Panel, cells: pd.DataFrame) -> pd.DataFrame:
-    """The `whole_settings`, as in claims, with a note on the others."""
+    """The `whole_settings`, as in claims, with a note on the others; NothingToShow if there is none."""
     kept = whole_settings(cells)
     numbers = (settings.drop_duplicates(SETTING).groupby("method").size() for settings in (cells, kept))
     for method, (n, n_kept) in pd.concat(numbers, axis=1).fillna(0).astype(int).iterrows():
         if n_kept < n:
             name = material.names.method(str(method))
             sheet.note(f"settings of {name} that leave clusters empty", panel, f"{n - n_kept} of {n}")
+    if kept.empty:
+        raise NothingToShow("every setting leaves clusters empty")
     return kept
 
 
@@ -216,6 +218,9 @@ def draw_lines(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) -> 
             line.set_linestyle(("-", "--", ":")[max(0, place - 1) % 3])
             name = material.names.method(method) + (f", λ = {lam:g}" if pd.notna(lam) else "")
             sheet.legend.setdefault(name, line)
+    if not drawn:
+        which = "" if limit is None else f" with λ up to {limit:g}"
+        raise NothingToShow(f"no setting{which} was run that uses all clusters")
     axes.set_ylabel(_axis_label(y))
     if y not in _WITHOUT_ZERO:
         axes.set_ylim(bottom=0)

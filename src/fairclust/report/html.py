@@ -74,7 +74,9 @@ def make_page(
         mixture=scores.versions.value_counts().to_dict(),
         config=yaml.safe_dump(provenance["config"], sort_keys=False, allow_unicode=True),
     )
-    return shareable(page)
+    # Behind the texts stand the data, packed from shareable texts, and the script.
+    texts, data, script = page.rpartition('<script type="text/plain"')
+    return f"{shareable(texts)}{data}{script}"
 
 
 def _fronts(
@@ -112,7 +114,9 @@ def _fronts(
     data = {"methods": marks, "metrics": metrics, "charts": [chart.pop("data") for chart in charts]}
     return {
         # Packed, because as text the pictures are three times as large as the rest of the page.
-        "data": b64encode(compress(json.dumps(data, ensure_ascii=False).encode(), mtime=0)).decode(),
+        "data": b64encode(
+            compress(shareable(json.dumps(data, ensure_ascii=False)).encode(), mtime=0)
+        ).decode(),
         "shapes": SHAPES,
         "size": (WIDTH, HEIGHT),
         "methods": marks,

@@ -280,14 +280,15 @@ def kinds_of_data(board: pd.DataFrame, cost: str) -> Iterator[tuple[str, float, 
     )
     marked, kinds = no_better(board, cost), ["size", "groups"]
     rows = rows[2 * rows.several >= rows.groupby(kinds).several.transform("max")]
+    rows = rows.assign(n_datasets=rows.groupby(kinds).dataset.transform("nunique"))
     for (size, groups, level), group in rows.groupby([*kinds, "level"]):
         by = group.groupby("method")
         each = by.agg(seconds=("seconds", "median"), n=("excess", "size"))
         each = each.assign(excess=by.excess.quantile(0.5, interpolation="higher"))
-        usable = each[(each.n == each.n.max()) & np.isfinite(each.excess) & ~each.index.isin(marked)]
-        n = group.dataset.nunique()
+        each = each[each.n == len(group[INSTANCE].drop_duplicates())]
+        usable = each[np.isfinite(each.excess) & ~each.index.isin(marked)]
         words = ("below 10,000 rows", "10,000 rows or more")[size], ("two", "3 to 9", "ten or more")[groups]
-        kind = f"{words[0]}, {words[1]} groups ({count(n, 'data set')})"
+        kind = f"{words[0]}, {words[1]} groups ({count(group.n_datasets.iloc[0], 'data set')})"
         yield kind, float(level), usable.sort_values(["excess", "seconds"]).reset_index()
 
 
@@ -317,7 +318,7 @@ def make_settings(scores: pd.DataFrame) -> pd.DataFrame:
     """The best start of every setting, in the columns of the scores, and these further columns.
 
     ``setting``: lambda and what differs among the settings of the method. ``excess_X``: by which share a cost exceeds
-    that of the cheapest labels for the fitted centres at most, where the fit has certified it.
+    at most that of the cheapest labels within the bounds, for the fitted centres, where the fit has certified it.
     """
     points = best_starts(scores)
     setting = pd.Series("", points.index)
@@ -331,10 +332,10 @@ def make_settings(scores: pd.DataFrame) -> pd.DataFrame:
 
 
 def _excess(estimator: object, value: float) -> float:
-    """The share by which the cost of a fit exceeds its bound; NaN without a bound, or for another cost."""
+    """The `gap_` of a fit that has certified its cost; NaN without a certificate, or for another cost."""
     stated = json.loads(estimator) if isinstance(estimator, str) else {}
-    cost, bound = stated.get("cost_"), stated.get("lower_bound_")
+    cost, gap = stated.get("cost_"), stated.get("gap_")
     # The scorer measures the cost to the means of the clusters, and a fit to the centres that it had last.
-    if not cost or not bound or not abs(value - cost) <= 1e-3 * cost:
+    if not cost or gap is None or "lower_bound_" not in stated or not abs(value - cost) <= 1e-3 * cost:
         return math.nan
-    return max(0.0, cost / bound - 1)
+    return gap if math.isfinite(gap) else math.nan

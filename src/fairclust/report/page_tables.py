@@ -34,6 +34,7 @@ from fairclust.report.printed import LEGEND
 from fairclust.report.render import (
     MISSING,
     Table,
+    bound_text,
     fixed,
     joined,
     labelled,
@@ -69,6 +70,7 @@ def leaderboards(board: pd.DataFrame, names: Names) -> list[dict[str, Any]]:
     return [
         {
             "cost": SHOWN.index(cost),
+            "label": METRICS[cost].label,
             "kinds": _kinds_table(board, cost, names),
             "random": "; ".join(names.method(name) for name in sorted(_marked(board, cost, names))),
             "table": _distances_table(board, cost, names),
@@ -94,7 +96,7 @@ def _losses(board: pd.DataFrame, cost: str, names: Names) -> dict[str, Any]:
     if values.empty:
         return {"losses": "", "duel": ""}
     n_lost, _, _ = compared(values.drop(columns=ours).min(axis=1), values[ours].min(axis=1))
-    of = f"of {len(values)} settings (a data set, a K and a level of fairness), by more than 0.1 %."
+    of = f"of {count(len(values), 'setting')} (a data set, a K and a level of fairness), by more than 0.1 %."
     none_lost = f"No other method is cheaper than ours on any {of}"
     losses = f"Our methods lose on {n_lost} {of}" if n_lost else none_lost
     run = values.columns[2 * values.notna().sum() >= len(values)]
@@ -157,7 +159,7 @@ def _distances_table(board: pd.DataFrame, cost: str, names: Names) -> Table:
         bound = row["certified"]
         record |= {
             "Seconds of a fit": seconds_text(row["seconds"]),
-            "Above its certified bound at most": MISSING if pd.isna(bound) else percent(bound, 3),
+            "Above its certified bound at most": MISSING if pd.isna(bound) else bound_text(bound),
             "Starts": "–".join(f"{n:.0f}" for n in sorted({row["fewest_starts"], row["starts"]})),
             "Fits failed": f"{row['failed']:.0f}",
         }
@@ -222,8 +224,8 @@ def paper_section(
             "Verdict": row.verdict,
             "Claim": row.text,
             "Where": row.where,
-            "Data set": (names.dataset(row.dataset) if row.dataset else "all together")
-            + ("" if pd.isna(row.n_clusters) else f", K = {row.n_clusters}"),
+            "Data set": names.dataset(row.dataset) if row.dataset else "all together",
+            "K": MISSING if pd.isna(row.n_clusters) else str(row.n_clusters),
             "Numbers": row.numbers,
         }
         for row in (() if claims is None else claims.itertuples())

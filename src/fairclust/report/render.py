@@ -56,7 +56,7 @@ _MARKDOWN = re.compile(
 
 
 # With a unit, and what stands behind it.
-_NUMBER = re.compile(r"–|[-+]?(∞|[\d.,]*\d)( ?%)?( ±.*|, best.*| \(.*| of [\d,]+)?")
+_NUMBER = re.compile(r"–|[-+]?(∞|[\d.,]*\d)( ?%)?( ±.*|, best.*| \(.*|(, [\d,]+)? of [\d,]+)?")
 
 
 # The space in '1 %', '2 s' and '1 %, 2 s'.
@@ -93,6 +93,11 @@ def signed_percent(value: float) -> str:
     if math.isnan(value):
         return MISSING
     return "∞" if math.isinf(value) else "0.0 %" if abs(value) < 0.0005 else f"{100 * value:+.1f} %"
+
+
+def bound_text(share: float) -> str:
+    """A bound on a share as a percentage, rounded up."""
+    return f"{math.ceil(share * 1e5) / 1e3:.3f} %"
 
 
 def spread_text(mean: float, sd: float, decimals: int, best: float = math.nan) -> str:

@@ -312,5 +312,6 @@ def shareable(text: str) -> str:
     """A text with the working folder as ".", the home of the user as "~", and addresses without passwords."""
     for folder, short in ((Path.cwd(), "."), (Path.home(), "~")):
         if len(folder.parts) > 1:
-            text = text.replace(f"{folder}", short)
+            # Neither the end of another path or of a tag, nor the beginning of a longer name.
+            text = re.sub(rf"(?:(?<=://)|(?<![\w<./])){re.escape(str(folder))}(?!\w)", short, text)
     return re.sub(r"(?<=://)[^/?#\s'\"<>]+@", "", text)

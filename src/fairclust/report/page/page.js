@@ -21,8 +21,10 @@
 
   // Tables
 
+  // The text of a cell or a heading, whose units stand behind spaces without a break.
+  const textOf = (node) => node.textContent.trim().replaceAll("\u00a0", " ");
   const numeric = (text) => {
-    const t = text.replace(/ ±.*|, best.*| of .*/, "").replace(/[,\s%+]/g, "").replace("−", "-").replace(/\(.*/, "");
+    const t = text.replace(/ ±.*|, best.*|(, [\d,]+)? of .*/, "").replace(/[,\s%+]/g, "").replace("−", "-").replace(/\(.*/, "");
     return t === "∞" ? Infinity : t === "" || t === "–" ? NaN : Number(t);
   };
   const sortBy = (table, th) => {
@@ -31,7 +33,7 @@
     const isNumber = th.classList.contains("n");
     const body = table.tBodies[0];
     const value = (row) => {
-      const text = row.cells[column].textContent.trim();
+      const text = textOf(row.cells[column]);
       return isNumber ? numeric(text) : text;
     };
     const rows = [...body.rows].map((row) => [value(row), row]);
@@ -56,7 +58,7 @@
     }
     const filters = head.filter((th) => "filter" in th.dataset).map((th) => {
       const column = th.cellIndex;
-      const values = [...new Set([...table.tBodies[0].rows].map((row) => row.cells[column].textContent.trim()))];
+      const values = [...new Set([...table.tBodies[0].rows].map((row) => textOf(row.cells[column])))];
       return { th, column, values };
     });
     const count = el("span", { className: "note" });
@@ -65,7 +67,7 @@
     const apply = () => {
       let left = 0;
       for (const row of table.tBodies[0].rows) {
-        row.hidden = [...chosen].some(([column, wanted]) => wanted && row.cells[column].textContent.trim() !== wanted);
+        row.hidden = [...chosen].some(([column, wanted]) => wanted && textOf(row.cells[column]) !== wanted);
         left += !row.hidden;
       }
       const all = table.tBodies[0].rows.length;
@@ -309,7 +311,12 @@
     const usable = usableIn(chart, cost);
     const isFair = ({ values }) => (higher ? values[fairness] >= level : values[fairness] <= level);
     const cheapest = (points) => cheapestOf(points, cost);
-    const more = (p, q) => `${(100 * (p.values[cost] / q.values[cost] - 1)).toFixed(1)} %`;
+    const more = (p, q) => {
+      const a = p.values[cost], b = q.values[cost];
+      return a === b ? "0.0 %" : b === 0 ? "∞" : `${(100 * (a / b - 1)).toFixed(1)} %`;
+    };
+    // The sentences do not count methods that are no better than random labels.
+    const better = wholeIn(chart, cost).length > usable.length ? " that is better than random labels" : "";
     const words = (p) => [el("b", {}, icon(p.method), ` ${data.methods[p.method].label}`), p.setting ? ` (${p.setting})` : "",
       `: ${data.metrics[cost].label} ${show(cost, p.values[cost])}, ${label} ${show(fairness, p.values[fairness])}`];
     const fair = usable.filter(isFair), lines = [];
@@ -317,12 +324,12 @@
       const first = cheapest(fair), second = cheapest(fair.filter((p) => p.method !== first.method));
       const [of, excess] = first.excess;
       const proof = of === cost && excess !== undefined
-        ? `Certified: with these centres, no equally fair labels are more than ${(100 * excess).toFixed(3)} % cheaper.`
-        : "The best known cost of this run, without a certified bound.";
+        ? `Certified: with these centres, no labels within its bounds are more than ${excess} cheaper.`
+        : "No certificate bounds its cost.";
       lines.push(["Cheapest: ", ...words(first), `. ${proof}`]);
-      lines.push(second ? ["Runner-up: ", ...words(second), `, ${more(second, first)} dearer.`] : ["No other method of this run is as fair."]);
+      lines.push(second ? ["Runner-up: ", ...words(second), `, ${more(second, first)} dearer.`] : [`No other method${better} is as fair.`]);
       const plain = cheapest(usable);
-      lines.push([plain === first ? "No clustering is cheaper." : `Fairness costs ${more(first, plain)} over the cheapest clustering, of ${data.methods[plain.method].label}.`]);
+      lines.push([plain === first ? `No method${better} is cheaper.` : `Fairness costs ${more(first, plain)} over the cheapest method${better}, ${data.methods[plain.method].label}.`]);
     } else {
       const known = usable.filter((p) => Number.isFinite(p.values[fairness]));
       const fairest = known.reduce((a, b) => ((b.values[fairness] > a.values[fairness]) === higher ? b : a), known[0]);
@@ -377,7 +384,7 @@
       if (value && !group.hidden) group.open = true;
     }
     const of = charts.findIndex((chart) => !value || chart.figure.closest("details.of").dataset.dataset === value);
-    if (of >= 0) { ask.chart.value = of; restart(); }
+    if (of >= 0) { ask.chart.value = of; restart(); keep(); }
   });
   const reveal = () => {
     const target = document.getElementById(location.hash.slice(1).split("?")[0]);
