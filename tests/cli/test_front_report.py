@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from commands import refused, run, told
 
+from fairclust import FrontDisplay
 from fairclust.cli.front import answer
 from outline import Outline
 
@@ -70,6 +71,13 @@ def test_the_answer_names_the_fairest_setting_within_a_cost():
         "within 5 %: A x=2 has a balance of 0.700 and costs 4.0 % more than k-means",
     ]
     assert answer(points[points.setting != "x=1"])[2] == "within 1 %: no setting costs so little"
+
+
+def test_empty_clusters_count_wherever_they_are():
+    given, X = [("A", "", [0, 0, 2, 2]), ("A", "", [0, 0, 1, 1])], np.arange(4)[:, None]
+    for k, balances in ((3, [0, 0]), ([3, 2], [0, 1]), (None, [0, 1])):
+        front = FrontDisplay.from_predictions(X, given, sensitive_features=list("fmfm"), n_clusters=k)
+        assert front.points.balance.tolist() == balances
 
 
 def test_a_setting_that_fails_is_a_note(people, front, tmp_path):

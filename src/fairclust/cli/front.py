@@ -60,9 +60,12 @@ def run(args: Front) -> list[str | Table]:
             done()
     if not clusterings:
         raise UserError(f"no setting could be fitted: {notes[-1]}")
-    points = FrontDisplay.from_predictions(raw.X, clusterings, sensitive_features=measured_by).points
+    display = FrontDisplay.from_predictions(
+        raw.X, clusterings, sensitive_features=measured_by, n_clusters=args.n_clusters
+    )
+    points = display.points
     plain = points.sse[points.method == "KMeans"].min()
-    points = points.assign(n_clusters=args.n_clusters, seconds=times, increase=points.sse / plain - 1)
+    points = points.assign(seconds=times, increase=points.sse / plain - 1)
     said = answer(points)
     said.append(
         f"starts: k-means has {PLAIN['n_init']} starts, and every setting {args.starts}; the cheapest counts. A fair "
