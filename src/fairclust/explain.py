@@ -12,7 +12,7 @@ from scipy.stats import hypergeom
 from fairclust.group_encoding import check_same_order
 from fairclust.messages import count, percent, shortened
 from fairclust.tables import decide
-from fairclust.tables.columns import Column, as_text, numbers
+from fairclust.tables.columns import Column, as_text, numbers, without_log
 from fairclust.tables.preparation import read
 
 __all__ = ["chance_ranges", "profile_lines", "profiles"]
@@ -115,7 +115,7 @@ def _differences(
     """The clusters that a column sets apart, each with its mean, or the share of the category that differs most."""
     if column.role == "number":
         # Of a column that is measured by its logarithm, the mean is that of its numbers.
-        amounts = numbers(cells, {**column.reading, "log": False}).to_numpy()
+        amounts = without_log(numbers(cells, column.reading), column.reading).to_numpy()
         places, names = np.where(np.isfinite(amounts), 0, -1), [""]
     else:
         text = read(cells, column)

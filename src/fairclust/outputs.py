@@ -7,6 +7,7 @@ import os
 import platform
 import shutil
 import stat
+import sys
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -24,25 +25,34 @@ def check_outputs(outputs: Mapping[str, str | Path | None], inputs: Iterable[str
     because some file systems take these as one.
     """
     read = {_identity(path): path for path in inputs}
-    written: dict[object, str] = {_identity(1): "standard output"}
+    written: dict[object, str] = {_identity(2): "standard error"}
+    written[_identity(_meant("/dev/stdout"))] = "standard output"
     for option, name in outputs.items():
         if name is None:
             continue
-        path = Path(name)
+        path = _meant(name)
         identity = _identity(path)
         if identity is not None and identity in read:
             same = "standard input" if str(read[identity]) == "-" else read[identity]
             raise UserError(
-                f"{option}: {path} is the same file as {same}, which is read and would be overwritten. Fix: name "
+                f"{option}: {name} is the same file as {same}, which is read and would be overwritten. Fix: name "
                 "another file"
             )
         for key in {identity, os.path.realpath(path).casefold()} - {None}:
             other = written.setdefault(key, option)
             if other != option:
                 raise UserError(
-                    f"{option}: {path} is also the file of {other}. Fix: name two different files"
+                    f"{option}: {name} is also the file of {other}. Fix: name two different files"
                 )
         _check_place(option, path)
+
+
+def _meant(path: str | Path) -> Path:
+    """A path, where the names of standard output lead to what Python prints to: 1 is standard error in the command."""
+    if str(path) in ("/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"):
+        with suppress(AttributeError, OSError, ValueError):  # it is closed, or has no descriptor
+            return Path(f"/dev/fd/{sys.stdout.fileno()}")
+    return Path(path)
 
 
 def _identity(file: str | Path | int) -> tuple[int, int] | None:
@@ -88,6 +98,7 @@ def atomic_write(path: Path) -> Iterator[BinaryIO]:
     If the name is a symbolic link, the file that it leads to is replaced, and the link stays. After an error, an
     OSError that names `path`, an earlier file of this name is unchanged, and no temporary file is left.
     """
+    path = _meant(path)
     device = _is_device(path)
     real = path if device else Path(os.path.realpath(path))
     temporary = real if device else temporary_beside(real)

@@ -71,11 +71,12 @@ class FrontDisplay:
 
         fitted = [clone(estimator).fit(X, sensitive_features=sensitive_features) for estimator in estimators]
         clusterings = [(type(model).__name__, _setting(model), model.labels_) for model in fitted]
-        return cls.from_predictions(X, clusterings, sensitive_features=sensitive_features)
+        numbers = [model.n_clusters for model in fitted]
+        return cls.from_predictions(X, clusterings, sensitive_features=sensitive_features, n_clusters=numbers)
 
     @classmethod
     def from_predictions(
-        cls, X: Any, clusterings: Iterable[tuple[str, str, Any]], *, sensitive_features: Any
+        cls, X: Any, clusterings: Iterable[Any], *, sensitive_features: Any, n_clusters: Any = None
     ) -> FrontDisplay:
         """Measure given labels.
 
@@ -86,6 +87,8 @@ class FrontDisplay:
             Two names, and an array of int of shape (n_samples,). Clusterings of one method get one line.
         sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns), data frame, or mapping
             The group of every row. With several columns, each metric of groups has the value of the least fair column.
+        n_clusters : int, or one for each clustering, optional
+            Clusters without rows count as empty. Default: the largest label plus one.
 
         Raises
         ------
@@ -96,11 +99,12 @@ class FrontDisplay:
             raise ValueError("sensitive_features is missing: pass the group of every row")
         groups = read_sensitive(sensitive_features, len(X))
         columns = {column.name: groups.cells[groups.codes, i] for i, column in enumerate(groups.columns)}
-        rows = []
-        for method, setting, labels in clusterings:
-            scores = score_labels(Scored(labels, groups.codes, X, columns=columns), MEASURED)
-            n_clusters = int(np.max(labels)) + 1
-            rows.append({"method": method, "setting": setting, "n_clusters": n_clusters, **scores})
+        clusterings, rows = list(clusterings), list[dict[str, Any]]()
+        numbers = np.broadcast_to(np.array(n_clusters, dtype=object), len(clusterings))
+        for (method, setting, labels), number in zip(clusterings, numbers, strict=True):
+            scored = Scored(labels, groups.codes, X, number, columns=columns)
+            found = {"n_clusters": scored.table.shape[1], **score_labels(scored, MEASURED)}
+            rows.append({"method": method, "setting": setting, **found})
         return cls(pd.DataFrame(rows))
 
     def plot(self, x: str = "sse", y: str = "balance", *, ax: Any = None) -> FrontDisplay:

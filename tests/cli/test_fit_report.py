@@ -8,7 +8,9 @@ import pandas as pd
 import pytest
 from commands import refused, run, told
 
+from fairclust.cli.labels import read_labels
 from fairclust.cli.results import _kept
+from fairclust.messages import UserError
 from outline import Outline
 
 N = 240
@@ -119,6 +121,28 @@ def test_an_audit_reports_what_a_fit_reports(people, tmp_path, capsys):
     written[3:].assign(cluster=written.cluster + 1).to_csv(labels, index=False)
     message = refused(run(capsys, "audit", labels, people, "--sensitive", "sex"))
     assert "no row is in cluster 0, so the clusters seem to be numbered from 1. Fix: subtract 1" in message
+
+
+def test_labels_belong_to_the_rows_that_columns_of_both_tables_name(tmp_path):
+    table = pd.DataFrame({"person": range(8, 0, -1), "sex": ["f", "m"] * 4, "Unnamed: 0": range(8)})
+    labels = table.assign(cluster=[0, 0, 1, 1, 2, 2, 1, 2])
+    rows = np.array([1, 2, 4, 5, 6, 7, 8, 9])
+
+    def read(frame, **options):
+        frame.to_csv(tmp_path / "labels.csv", index=False)
+        return read_labels(tmp_path / "labels.csv", rows, table=table, **options).tolist()
+
+    more = pd.concat([labels, labels.tail(1).assign(person=9)]).sample(frac=1, random_state=0)
+    assert read(labels) == read(more) == labels.cluster.tolist()
+    # Numbers of a column without a name belong to its own file.
+    assert read(labels[["Unnamed: 0", "cluster"]][::-1]) == labels.cluster.tolist()[::-1]
+    assert read(labels[["sex", "cluster"]]) == labels.cluster.tolist()
+    for other in (labels.assign(person=range(10, 2, -1)), labels[["sex", "cluster"]][::-1]):
+        with pytest.raises(UserError, match=r"rows differ from those of the table in the column '[ps]e"):
+            read(other)
+        assert len(read(other.assign(row=rows))) == 8
+    with pytest.raises(UserError, match="the first is 2 in row 6"):
+        read(labels, n_clusters=2)
 
 
 def test_chance_stands_beside_shares(people, capsys):

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from commands import refused, run, told
 
+from fairclust import FrontDisplay
 from fairclust.cli.front import answer
 from outline import Outline
 
@@ -76,6 +77,13 @@ def test_where_k_means_costs_nothing_no_cost_is_relative(people, front):
     people.write_text("sex,a\n" + "f,0.1\nf,0.1\nf,0.1\nm,0.7\nm,0.7\nm,0.7\n" * 9)
     text, points = front("--n-clusters", 2, "--starts", 1, "--methods", "price")
     assert points.increase[1:].isna().all() and "inf" not in text and "more than k-means" not in text
+
+
+def test_empty_clusters_count_wherever_they_are():
+    given, X = [("A", "", [0, 0, 2, 2]), ("A", "", [0, 0, 1, 1])], np.arange(4)[:, None]
+    for k, balances in ((3, [0, 0]), ([3, 2], [0, 1]), (None, [0, 1])):
+        front = FrontDisplay.from_predictions(X, given, sensitive_features=list("fmfm"), n_clusters=k)
+        assert front.points.balance.tolist() == balances
 
 
 def test_a_setting_that_fails_is_a_note(people, front, tmp_path):

@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -79,6 +80,18 @@ def test_no_output_replaces_another_output_or_standard_input(folder, capsys):
         done = subprocess.run(command, stdin=file, capture_output=True, text=True)
     assert done.returncode == 2 and "is the same file as standard input" in done.stderr
     assert content(folder) == before
+
+
+def test_standard_output_is_that_of_the_command_and_not_of_compiled_code(folder):
+    def shell(end):
+        command = f"{shlex.join(COMMAND)} predict model table.csv --out {end}"
+        return subprocess.run(["sh", "-c", command], capture_output=True, text=True)
+
+    for out in ("log", "/dev/stdout"):
+        assert f"--out: {out} is also the file of standard output" in shell(f"{out} > log").stderr
+    assert shell("log 2> log").returncode == 2
+    assert "--out: log is also the file of standard error" in (folder / "log").read_text()
+    assert shell("/dev/stdout").stdout.startswith("row,cluster\n1,")
 
 
 @pytest.mark.parametrize("name", COMMANDS)

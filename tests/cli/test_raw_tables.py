@@ -50,7 +50,7 @@ def fit(capsys, people, *options):
 
 
 def fit_json(capsys, people, *options):
-    return json.loads(told(fit(capsys, people, *options, "--json")))
+    return json.loads(told(fit(capsys, people, *options, "--json")), parse_constant=pytest.fail)
 
 
 def predicted(capsys, model, table, *options):
@@ -347,6 +347,10 @@ def test_decimal_commas_are_read_and_told(people, tmp_path, capsys):
     few.to_csv(tmp_path / "same.csv", index=False, sep=";")
     clusters = [run(capsys, "predict", model, tmp_path / name) for name in ("new.csv", "same.csv")]
     assert clusters[0][0] == 0 and clusters[0][1] == clusters[1][1]
+    # Beside an odd cell, numbers keep their comma.
+    odd = [str(age).replace(".", ",") for age in frame.age.astype(object).fillna("unknown")]
+    table.assign(age=odd).to_csv(tmp_path / "odd.csv", index=False, sep=";")
+    assert run(capsys, "predict", model, tmp_path / "odd.csv")[1] == run(capsys, "predict", model, path)[1]
 
 
 def test_notes_name_first_what_changes_the_result_most(people, tmp_path, capsys):
@@ -425,6 +429,31 @@ def test_predict_refuses_unknown_groups_and_takes_numbers_as_names(people, tmp_p
     given = ("--sensitive", "sex", "--n-clusters", 2, "--method", "kmeans", "--save", model)
     assert run(capsys, "fit", people, *given)[0] == 0
     assert len(predicted(capsys, model, new)) == 60
+
+
+def test_profiles_have_the_numbers_of_the_table_or_null(people, capsys):
+    options = ("--log", "income", "--clip", "income", "--features", "income")
+    found = fit_json(capsys, people, "gender", *options)["profiles"]
+    assert {of["column"] for of in found} == {"income"}
+    assert all(900 < of[rows] < 90_000 for of in found for rows in ("in_cluster", "in_all"))
+    labels = people.with_name("labels.csv")
+    labels.write_text("cluster\n" + "0\n1\n" * (N // 2))
+    text = told(
+        run(capsys, "audit", labels, people, "--sensitive", "gender", "--features", "income", "--json")
+    )
+    assert None in [of["in_all"] for of in json.loads(text, parse_constant=pytest.fail)["profiles"]]
+
+
+def test_odd_cells_are_counted_in_all_rows_of_a_fit(people, tmp_path, capsys, monkeypatch):
+    frame = pd.read_csv(people, dtype=str)
+    frame.loc[:15, "age"] = "abt 40"
+    frame.loc[100:, "gender"] = None
+    frame.to_csv(people, index=False)
+    frame.to_parquet(tmp_path / "people.parquet")
+    told(fit(capsys, people, "gender", "--save", tmp_path / "model"))
+    assert predicted(capsys, tmp_path / "model", people).cluster.notna().sum() == 100
+    chunked(monkeypatch)
+    assert "100 rows" in told(fit(capsys, tmp_path / "people.parquet", "gender"))
 
 
 # Tables in several files, and in chunks

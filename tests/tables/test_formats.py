@@ -40,6 +40,8 @@ def test_other_json(people, tmp_path):
     assert same(read_table(tmp_path / "t.json"), people) == ["the rows are those of the key 'rows'"]
     (tmp_path / "t.json").write_text(json.dumps([{"a": {"b": 1}, "sex": "f"}, {"a": {"b": 2}, "sex": "m"}]))
     assert read_table(tmp_path / "t.json").to_dict("list") == {"sex": ["f", "m"], "a.b": [1, 2]}
+    (tmp_path / "t.json").write_text('[{"w": "1,234"}, {"w": "2,5"}]')
+    assert read_table(tmp_path / "t.json", decimal=",").attrs["decimal"] == ","
     for text, reason in (
         ('"x"', ""),
         ('{"a": 1', ""),
@@ -198,7 +200,8 @@ def test_thousands_in_a_sheet_of_texts(tmp_path):
     assert numbers(frame["pay"], understand(frame)[1].reading)[:2].tolist() == [1050, 950]
     # Numbers of a sheet have their decimals.
     texts.assign(pay=[1.125, 950] * 30).to_excel(tmp_path / "t.xlsx", index=False)
-    assert read_table(tmp_path / "t.xlsx")["pay"][:2].tolist() == [1.125, 950]
+    for decimal in (None, ","):
+        assert read_table(tmp_path / "t.xlsx", decimal=decimal)["pay"][:2].tolist() == [1.125, 950]
 
 
 def test_text_under_another_name_and_encoding(people, tmp_path):
@@ -246,6 +249,7 @@ def test_merged_cells_and_hidden_sheets(people, tmp_path):
     [
         ({1: "sehr stark", 2: "etwas", 3: "keinesfalls"}, ["sehr stark", "etwas", "keinesfalls"]),
         ({1: "sehr stark", 2: "etwas", 3: "keinesfalls", -9: "k.A."}, ["sehr stark", "etwas", "keinesfalls"]),
+        ({1: "sehr stark", 2: "etwas", 3: "keine"}, ["sehr stark", "etwas", "keine"]),
         # What has no number beside the others is no step.
         ({1: "under 1000", 2: "1000 and more", 98: "not asked"}, None),
         ({"H": "viel", "L": "wenig", "M": "etwas"}, None),

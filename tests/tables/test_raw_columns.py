@@ -188,6 +188,15 @@ def test_sensitive_numbers_with_units_are_cut_into_ranges():
     assert (groups.str.startswith("below") == (pay < np.quantile(pay, 0.5, method="higher"))).all()
 
 
+def test_bins_cut_all_columns_of_many_numbers_and_a_note_names_those_of_few():
+    frame = pd.DataFrame({"age": np.arange(N) % 91, "race": np.arange(N) % 9 + 1, "x": np.arange(N) / 7})
+    found = decide(frame, ["age", "race"], bins=4)
+    assert found.preparation.groups(frame).nunique().tolist() == [4, 9]
+    assert found.notes[-1] == "race: its few different numbers are groups, as --bins cuts columns of many"
+    codes = decide(frame, ["age"], bins=4, asked=Asked(categories=["age"])).preparation
+    assert codes.groups(frame)["age"].nunique() == 91
+
+
 def test_a_few_odd_cells_are_missing_and_many_are_an_error():
     ages = [str(age) for age in np.random.default_rng(0).integers(18, 90, N)]
     ages[3], ages[7], ages[11] = "unknown", ".", "about forty"
@@ -224,6 +233,13 @@ def test_words_that_may_mean_zero_and_errors_of_spreadsheets_are_missing():
     )
 
 
+def test_limits_that_would_be_one_number_are_categories():
+    limits = ["<=50K", ">50K", "k.A."] * 50
+    assert column(limits).note == "all would be the number 50000, so they are categories"
+    assert column(limits).role == "category" and column(limits, numbers=["x"]).role == "number"
+    assert column(["100%", "100 %", "k.A."] * 50).role == "number"
+
+
 def test_blank_cells_of_a_data_frame_are_missing():
     assert column([" ", "29.85", "1889.5"] * 40).odd == "40 cells ('') count as missing"
 
@@ -242,6 +258,10 @@ def test_an_ordered_categorical_is_a_scale():
     np.testing.assert_array_equal(read(cells), [1, 0, 2] * 50)
     asked = pd.Categorical(["low", "refused", "high"] * 50, ["low", "high", "refused"], ordered=True)
     assert column(asked).reading["levels"] == ["low", "high"] and "'refused'" in column(asked).odd
+    stated = pd.Categorical(["none", "a bit", "a lot"] * 50, ["none", "a bit", "a lot"], ordered=True)
+    np.testing.assert_array_equal(read(stated), [0, 1, 2] * 50)
+    odd = column(["none", "small", "medium", "large"] * 50).odd
+    assert odd.endswith("if 'none' is a step, --ordered states it")
 
 
 def test_all_unclear_columns_are_named_at_once():
@@ -376,6 +396,7 @@ def test_truth_values_in_several_spellings():
         ["(18,25]", "(25,35]", "(35,50]"], ["[0, 1)", "[1, 2)", "[2, 10)"], ["A", "B", "C", "D", "F"],
         ["befriedigend (3)", "gut (2)", "sehr gut (1)"], ["péssimo", "regular", "bom", "ótimo"],
         ["neg", "trace", "1+", "3+"], ["★★☆☆☆", "★★★☆☆", "★★★★★"],
+        ["None (0)", "mild (1)", "severe (2)"], ["keine", "leicht", "schwer"], ["-", "+", "++"],
     ],
 )  # fmt: skip
 def test_scales_and_ranges_are_ordered(scale):
@@ -446,3 +467,8 @@ def test_a_cell_that_makes_up_the_variance_is_named_with_the_remedies():
     assert not any("variance" in note for note in found.notes)
     low, high = np.quantile(frame["pay"], [0.01, 0.99])
     assert found.columns[0].reading["clip"] == pytest.approx([low, high])
+    # A note on logarithms has the numbers of the table, and other remedies.
+    for far, note in ({1e200: "1e+200 in data row 1 makes up", 99999: "99999 occurs in 2 cells"}).items():
+        frame.loc[:1, "pay"] = [far, 50 if far > 1e9 else far]
+        found = decide(frame.drop(16), ["sex"], asked=Asked(log=["pay"])).notes[0]
+        assert found.startswith(f"pay: {note}") and "--log" not in found

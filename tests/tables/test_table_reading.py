@@ -264,6 +264,18 @@ def test_three_digits_behind_every_point_are_thousands_beside_whole_numbers(tmp_
     assert read_text(tmp_path, "g;x\nf;9\nm;1.05\nf;1.125\n")["x"].tolist() == [9, 1.05, 1.125]
 
 
+def test_a_column_that_is_text_in_one_file_is_text_in_all(tmp_path):
+    for name, weights in (("1", ["7,5", "71,125", "0,250"]), ("2", ["2,375", "k.A."])):
+        (tmp_path / f"{name}.csv").write_text("g;w\n" + "".join(f"f;{weight}\n" for weight in weights))
+    frame = read_table(tmp_path / "*.csv")
+    assert frame["w"].tolist() == ["7,5", "71,125", "0,250", "2,375", "k.A."]
+
+
+def test_truth_values_beside_a_missing_one_are_no_texts(tmp_path):
+    frame = read_text(tmp_path, "g,member,x\nf,TRUE,1.5\nm,,2.5\nf,FALSE,1\n")
+    assert decide(frame, ["g"]).preparation.texts == ["g"]
+
+
 def test_values_that_are_no_names(tmp_path):
     path = tmp_path / "t.parquet"
     pd.DataFrame({"g": ["m", "f\0"]}).to_parquet(path)

@@ -19,8 +19,7 @@ def run(args: Audit) -> list[str | Table]:
     """Report the shares of groups, costs and profiles of given labels of a table, beside those of k-means."""
     check_outputs({"--report": args.report}, [args.labels, *table_files(args.table)])
     rows = read_rows(args)
-    ids = rows.frame[rows.preparation.ids]
-    labels = read_labels(args.labels, rows.frame.index.to_numpy() + 1, args.n_clusters, ids)
+    labels = read_labels(args.labels, rows.frame.index.to_numpy() + 1, args.n_clusters, rows.frame)
     params = {**PLAIN, "random_state": args.seed}
     n_clusters = int(labels.max()) + 1 if args.n_clusters is None else args.n_clusters
     model = SimpleNamespace(

@@ -60,10 +60,13 @@ def run(args: Front) -> list[str | Table]:
             done()
     if not clusterings:
         raise UserError(f"no setting could be fitted: {notes[-1]}")
-    points = FrontDisplay.from_predictions(raw.X, clusterings, sensitive_features=measured_by).points
+    display = FrontDisplay.from_predictions(
+        raw.X, clusterings, sensitive_features=measured_by, n_clusters=args.n_clusters
+    )
+    points = display.points
     plain = points.sse[points.method == "KMeans"].min()
     increase = np.array([increase_over(sse, plain) for sse in points.sse], float)
-    points = points.assign(n_clusters=args.n_clusters, seconds=times, increase=increase)
+    points = points.assign(seconds=times, increase=increase)
     said = answer(points)
     said.append(
         f"starts: k-means has {PLAIN['n_init']} starts, and every setting {args.starts}; the cheapest counts. A fair "

@@ -9,27 +9,28 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from fairclust.messages import UserError
+from fairclust.messages import UserError, shortened
 from fairclust.outputs import atomic_write
 from fairclust.tables import TableError, read_table
 from fairclust.tables.columns import as_text
+from fairclust.tables.reading import is_nested
 
 _INTEGER = re.compile(r"\s*[+-]?[0-9]+\s*")
 
 
 def read_labels(
-    path: Path, rows: np.ndarray, n_clusters: int | None = None, ids: pd.DataFrame | None = None
+    path: Path, rows: np.ndarray, n_clusters: int | None = None, table: pd.DataFrame | None = None
 ) -> np.ndarray:
     """The clusters of the rows with these numbers, which are sorted and count from 1: integers, shape (n_rows,).
 
-    If a column of the file identifies the rows as one of `ids` does, but in another order, this order is undone.
+    If the file has a column that identifies the rows of the `table`, but in another order, this order is undone.
 
     The file is a table with the column ``cluster``, and perhaps ``row``, as `fairclust fit --out` writes; or it has a
     number in each line and no header. Without `n_clusters`, the largest label states the number of clusters.
     """
     frame = _read_cells(path)
-    if ids is not None and "row" not in frame:
-        frame = _in_order(frame, ids)
+    if table is not None and "row" not in frame:
+        frame = _in_order(path, frame, table)
     labels = _whole_numbers(path, frame["cluster"])
     if "row" in frame:
         numbers = _whole_numbers(path, frame["row"])
@@ -62,7 +63,7 @@ def read_labels(
     if len(bad):
         raise UserError(
             f"{path}: with K = {n_clusters}, clusters are 0 to {n_clusters - 1}, but {len(bad):,} labels are not: the "
-            f"first is {labels[bad[0]]} in row {bad[0] + 1}. Fix: number the clusters from 0, or state another K by "
+            f"first is {labels[bad[0]]} in row {rows[bad[0]]}. Fix: number the clusters from 0, or state another K by "
             "--n-clusters"
         )
     if labels.min() == labels.max():
@@ -70,12 +71,26 @@ def read_labels(
     return labels
 
 
-def _in_order(frame: pd.DataFrame, ids: pd.DataFrame) -> pd.DataFrame:
-    """The rows of a file of labels in the order of a table, if both have one of the columns that identify its rows."""
-    for name in frame.columns.intersection(ids.columns):
-        given, ours = as_text(frame[name]), as_text(ids[name])
-        if name != "cluster" and given.is_unique and {*given} == {*ours} and len(given) == len(ours):
+def _in_order(path: Path, frame: pd.DataFrame, table: pd.DataFrame) -> pd.DataFrame:
+    """The rows of a file of labels in the order of a table, by a column of both in which all rows differ.
+
+    UserError if there is none, and another column of both has other values in as many rows.
+    """
+    other = []
+    for name in frame.columns.intersection(table.columns).drop("cluster", errors="ignore"):
+        # A column without a name counts the rows of its own file.
+        if name.startswith("Unnamed: ") or is_nested(table[name]):
+            continue
+        given, ours = as_text(frame[name]), as_text(table[name])
+        if given.is_unique and ours.is_unique and {*ours} <= {*given}:
             return frame.set_index(given).loc[ours].reset_index(drop=True)
+        other += [] if given.fillna("").equals(ours.fillna("").reset_index(drop=True)) else [name]
+    if other and len(frame) == len(table):
+        raise UserError(
+            f"{path}: the rows differ from those of the table in the column {shortened(repr(other[0]))}. Fix: add the "
+            "column 'row' with the number of the labelled row in the table, counted from 1, or leave out all columns "
+            "but 'cluster' if the rows are the same"
+        )
     return frame
 
 

@@ -25,7 +25,7 @@ def run(args: Predict) -> list[str]:
                 f"{args.table} has no row with a known value in {' and '.join(preparation.needed)}. Fix: fill in these "
                 "cells"
             )
-        labels = model.predict(frame[keep])
+        labels = model.predict(frame, keep)
     except ValueError as error:
         raise UserError(str(error)) from None
     notes = [*frame.attrs["notes"], *left_out_rows(reasons[~keep].value_counts().to_dict(), "")]

@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -105,7 +106,8 @@ class RowsInMemory(Rows):
 
     def profiles(self, labels: Any) -> list[dict[str, Any]]:
         """The columns that set the clusters apart, see `fairclust.profiles`, as they were read for the fit."""
-        return profiles_of(self.frame, np.asarray(labels), self.columns, self.X).to_dict("records")
+        found = profiles_of(self.frame, np.asarray(labels), self.columns, self.X).astype(object)
+        return found.where(found.notna(), None).to_dict("records")
 
 
 def read_rows(args: Raw, means: Collection[str] = ()) -> RowsInMemory:
@@ -126,13 +128,15 @@ def read_rows(args: Raw, means: Collection[str] = ()) -> RowsInMemory:
             raise UserError(
                 f"--weight: no cell of {shortened(repr(name))} is a positive number. Fix: name a column of numbers"
             )
-    decision = decided(frame[counted], args, means)
+    seen = frame[counted]
+    decision = decided(seen, args, means)
     preparation = decision.preparation
-    groups = preparation.groups(frame)
-    reasons = preparation.reasons(frame, groups)
-    reasons[(reasons == "") & ~counted] = f"no positive number in {args.weight}"
+    groups = preparation.groups(seen)
+    reasons = preparation.reasons(seen, groups)
+    X = preparation.transform(seen)[reasons == ""]
+    reasons = reasons.reindex(frame.index, fill_value=f"no positive number in {args.weight}")
     keep = reasons == ""
-    kept, groups = frame[keep], groups[keep]
+    kept, groups = frame[keep], groups[keep[counted]]
     crossed = cross(groups).to_numpy(dtype=str)
     names, first, codes, sizes = np.unique(
         crossed, return_index=True, return_inverse=True, return_counts=True
@@ -149,7 +153,7 @@ def read_rows(args: Raw, means: Collection[str] = ()) -> RowsInMemory:
     return RowsInMemory(
         preparation=preparation,
         columns=decision.columns,
-        X=preparation.transform(kept),
+        X=X,
         combinations=groups.iloc[first].set_axis(names),
         sizes=dict(zip(names.tolist(), sizes.tolist(), strict=True)),
         notes=[*notes, *decision.notes[decision.n_urgent :], *frame.attrs["spellings"]],
@@ -181,22 +185,28 @@ def decided(frame: pd.DataFrame, args: Raw, means: Collection[str] = ()) -> Deci
     """The roles of the columns of a table, or of a sample of its rows, as the options ask."""
     lists = ("sensitive", "features", "exclude", "id", "categories", "numbers", "log", "clip")
     listed = {name: _names(getattr(args, name), name, frame, args) for name in lists}
-    weight = _weight(frame, args)
-    others = {*listed["sensitive"], *listed["id"], *listed["exclude"], *weight}
-    both = [name for name in listed["features"] if name in others]
-    if both:
-        raise UserError(
-            f"--features: {both[0]!r} is named by another option too. Fix: leave it out of one of the two options"
-        )
+    scales, how = _scales(args.ordered, frame, args), ("numbers", "log", "clip", "ordered")
+    listed |= {"weight": _weight(frame, args), "ordered": [*scales]}
+    pairs = product(("features", *how), ("sensitive", "id", "exclude", "weight"))
+    for option, other in [*pairs, *product(how, ["categories"]), ("numbers", "ordered")]:
+        if both := [name for name in listed[option] if name in listed[other]]:
+            raise UserError(
+                f"--{option}: {both[0]!r} is named by --{other} too. Fix: leave it out of one of the two options"
+            )
+    for option in how if listed["features"] else ():
+        if outside := [name for name in listed[option] if name not in listed["features"]]:
+            raise UserError(
+                f"--{option}: {outside[0]!r} is not among --features. Fix: name it there, or leave it out here"
+            )
     return decide(
         frame,
         listed["sensitive"],
-        exclude=[*listed["exclude"], *weight],
+        exclude=[*listed["exclude"], *listed["weight"]],
         ids=listed["id"],
         asked=Asked(
             **{name: listed[name] for name in ("features", "categories", "numbers", "log", "clip")},
-            ordered=_scales(args.ordered, frame, args),
-            decimal=frame.attrs["decimal"],
+            ordered=scales,
+            decimal=args.decimal or frame.attrs["decimal"],
         ),
         means=means,
         bins=args.bins,

@@ -228,6 +228,11 @@ def is_unknown(text: str) -> bool:
     return bool(re.fullmatch(r"#[\w¡/]+[!?]|#nv", word)) or is_empty_amount(word)
 
 
+def is_step(word: str) -> bool:
+    """Whether a value of a scale that a file states is a step, as 'none' is, and not a word for missing cells."""
+    return key(word) in WORDS["zero"] or not is_unknown(word)
+
+
 def is_empty_amount(word: str) -> bool:
     """Whether a cell is an amount without a number, such as '- €' and '$ -'."""
     return "-" in (word[:1], word[-1:]) and not re.search(r"\d", word) and is_currency(word.strip("- "))
@@ -251,8 +256,8 @@ def are_truths(words: Collection[str]) -> bool:
 
 def steps(words: Iterable[str]) -> list[str]:
     """The words in their order, if they are at least three steps of a known scale or ranges of numbers; else empty."""
-    known = sorted(word for word in words if not is_unknown(word))
-    if len(known) < 3:
+    known, unknown = (sorted(word for word in words if is_unknown(word) == of) for of in (False, True))
+    if not known:
         return []
     bare = [[_bare(word) for word in known]]
     # All words may end alike, as 'unlikely', 'fairly likely' and 'very likely' do.
@@ -264,8 +269,13 @@ def steps(words: Iterable[str]) -> list[str]:
         # 'Neither agree nor disagree' and the like are the neutral step, if the scale has one.
         middle = scale.get("neutral", -1)
         at = [scale.get(word, middle if pattern("neutral").match(word) else -1) for word in of_words]
+        # Words such as 'none' and '-' say that a cell is missing, unless the scale has them.
+        lowest = [word for word in unknown if _bare(word) in scale]
+        at += [scale[_bare(word)] for word in lowest]
         if -1 not in at and len(set(at)) > 2:
-            return [word for _, word in sorted(zip(at, known, strict=True))]
+            return [word for _, word in sorted(zip(at, [*known, *lowest], strict=True))]
+    if len(known) < 3:
+        return []
     # Stars, signs of a currency, or '+', '++', '+++'.
     if len({*"".join(known)} - {"☆"}) == 1 and not known[0].isalnum():
         return sorted(known, key=lambda word: len(word.rstrip("☆")))
@@ -303,7 +313,7 @@ def key(word: str) -> str:
 def _bare(word: str) -> str:
     """A word of a scale without a number before it, or without 'stage' before a Roman number."""
     bare = re.sub(r"^\(?\d+\s*[-–.:=)]\s*|\s*\(\d+\)$", "", pattern("stage").sub("", key(word)))
-    return bare if "/" in bare else bare.replace("-", " ")
+    return bare if "/" in bare or bare == "-" else bare.replace("-", " ")
 
 
 def _range(word: str, *, in_units: bool) -> tuple[float, float] | None:

@@ -85,7 +85,9 @@ def prepare_chunks(
         notes.insert(0, f"roles of columns, usual values and scales are those of {drawn}")
     sample.attrs["decimal"] = "."
     decision = decided(sample)
-    chunks = [replace(chunk, preparation=decision.preparation) for chunk in chunks]
+    # Odd cells may gather in one chunk, and their share of all rows was known when the roles were decided.
+    known = [replace(of, reading={**of.reading, "odd": True}) for of in decision.preparation.columns]
+    chunks = [replace(of, preparation=replace(decision.preparation, columns=known)) for of in chunks]
     counted = [*engine.run(_counted, chunks)]
     prepared = [
         replace(chunk, n_rows=sum(of.sizes.values())) for chunk, of in zip(chunks, counted, strict=True)

@@ -139,11 +139,12 @@ def understand_column(column: pd.Series, asked: Asked) -> Column:
         return _scale(as_text(values), name, [str(step) for step in asked.ordered[name]])
     is_ordered = isinstance(values.dtype, pd.CategoricalDtype) and values.dtype.ordered
     if is_ordered and name not in asked.measured and all(isinstance(of, str) for of in values.cat.categories):
-        return _scale(as_text(values), name, [of for of in values.cat.categories if not cells.is_unknown(of)])
+        return _scale(as_text(values), name, [of for of in values.cat.categories if cells.is_step(of)])
     if pd.api.types.is_numeric_dtype(values):
         # pyarrow's numbers lack some arithmetic.
         plain = values if isinstance(values.dtype, np.dtype) else values.astype(float)
-        return _number(Column(name, "number"), plain, asked)
+        # In new rows, one cell that is no number makes all cells of the column texts.
+        return _number(Column(name, "number", reading={"decimal": asked.decimal}), plain, asked)
     return _of_text(values.astype(str).str.strip(), name, asked)
 
 
@@ -187,6 +188,11 @@ def _of_text(text: pd.Series, name: str, asked: Asked) -> Column:
     if any_odd or fit_nearly_all(there):
         reading |= {"odd": True} if any_odd else {}
         note = _example(words, values, str(reading.get("unit", "")))
+        are_limits = bool({*"<>≤≥+"} & {*"".join(words)}) and there.sum() > 1 == len({*values[there]})
+        if are_limits and name not in asked.measured:
+            return Column(
+                name, "category", f"all would be the number {values[there][0]:.10g}, so they are categories"
+            )
         column = Column(name, "number", note, reading, odd_cells(text[~there[entries]]))
         return _number(column, pd.Series(values[entries], text.index).dropna(), asked)
     # Numbers in units that mean the same in all columns do not become categories.
@@ -290,7 +296,8 @@ def _scale(text: pd.Series, name: str, scale: list[str]) -> Column:
             f"{shortened(', '.join(scale), 200)}. Fix: list every step"
         )
     note = f"a scale: {shortened(' < '.join(scale), 200)}"
-    return Column(name, "ordered", note, {"levels": scale}, odd_cells(strange))
+    odd = odd_cells(strange, "is a step, --ordered states it")
+    return Column(name, "ordered", note, {"levels": scale}, odd)
 
 
 def find_reading(
@@ -387,15 +394,15 @@ def _example(words: Sequence[str], found: np.ndarray, unit: str) -> str:
     return ""
 
 
-def odd_cells(strange: pd.Series) -> str:
-    """A sentence on cells that count as missing."""
+def odd_cells(strange: pd.Series, zero: str = "means 0, write 0 in the table") -> str:
+    """A sentence on cells that count as missing; `zero` ends the advice on words that may mean 0."""
     if strange.empty:
         return ""
     shown = list(dict.fromkeys(strange))
     listed = ", ".join(shortened(repr(word)) for word in shown[:3]) + (" and more" if len(shown) > 3 else "")
     row = f" in data row {int(strange.index[0]) + 1:,}" if len(strange) == 1 else ""
     zeros = [word for word in shown if word.lower() in cells.WORDS["zero"] or cells.is_empty_amount(word)]
-    hint = f"; if {shortened(repr(zeros[0]))} means 0, write 0 in the table" if zeros else ""
+    hint = f"; if {shortened(repr(zeros[0]))} {zero}" if zeros else ""
     return f"{count(len(strange), 'cell')} ({listed}{row}) {'count' if len(strange) > 1 else 'counts'} as missing{hint}"
 
 
@@ -432,6 +439,11 @@ def numbers(column: pd.Series, reading: Mapping[str, Any]) -> pd.Series:
     if reading.get("log"):
         read = np.sign(read) * np.log1p(read.abs())
     return read.clip(*reading["clip"]) if "clip" in reading else read
+
+
+def without_log(values: pd.Series, reading: Mapping[str, Any]) -> pd.Series:
+    """The numbers of which the logarithm was taken, if it was."""
+    return np.sign(values) * np.expm1(values.abs()) if reading.get("log") else values
 
 
 def as_text(column: pd.Series) -> pd.Series:

@@ -53,13 +53,14 @@ class TableModel:
             raise TableError(f"the table has no column {absent[0]!r}, which the model was fitted to")
         return self.preparation.reasons(frame, self._groups(frame))
 
-    def predict(self, frame: pd.DataFrame) -> np.ndarray:
-        """The cluster of every row. No row may have a reason to be left out.
+    def predict(self, frame: pd.DataFrame, keep: Any = slice(None)) -> np.ndarray:
+        """The cluster of every row, or of those to `keep`, none of which may have a reason to be left out.
 
         Some methods need no groups. For them the table may lack all sensitive columns. TableError if the table lacks
         a column, or has a group that did not occur in the fit.
         """
-        X, groups = self.preparation.transform(frame), self._groups(frame)
+        X, frame = self.preparation.transform(frame)[keep], frame[keep]
+        groups = self._groups(frame)
         if groups is not None:
             found = self.preparation.for_method(frame, groups, by_column=self.by_column)
             return self.estimator.predict(X, sensitive_features=found)

@@ -9,7 +9,7 @@ import pandas as pd
 
 from fairclust.messages import percent, quoted, shortened
 from fairclust.tables.cells import SIZES, is_named, is_unknown, pattern, unit
-from fairclust.tables.columns import MAX_CATEGORIES, Column
+from fairclust.tables.columns import MAX_CATEGORIES, Asked, Column, without_log
 
 # Whole numbers with at most this many different values may be codes of categories.
 _FEW_VALUES = 12
@@ -93,11 +93,12 @@ def _may_be_codes(column: Column, cells: Mapping[str, pd.Series]) -> bool:
     return 2 < len(found) <= (MAX_CATEGORIES if is_code else _FEW_VALUES) and not (found % 1).any()
 
 
-def far_cells(numbers: Mapping[str, pd.Series]) -> list[str]:
+def far_cells(numbers: Mapping[str, pd.Series], asked: Asked) -> list[str]:
     """Sentences on columns with codes for missing values, or of which a few cells make up most of the variance."""
     notes = []
     for name, cells in numbers.items():
-        if codes := _missing_codes(cells):
+        stated = without_log(cells, {"log": True}).round(9) if name in asked.log else cells
+        if codes := _missing_codes(stated):
             notes.append(
                 f"{shortened(name)}: {codes}, far from all other numbers; if this stands for missing values, empty "
                 f"these cells in the table, or --exclude {quoted(name)}"
@@ -110,11 +111,12 @@ def far_cells(numbers: Mapping[str, pd.Series]) -> list[str]:
         share = most.cumsum() / squares.sum()
         if share.iloc[-1] > _MOST_VARIANCE:
             rows = most.index[: int((share < _MOST_VARIANCE).sum()) + 1]
-            shown = ", ".join(f"{cells[row]:g} in data row {row + 1:,}" for row in rows)
+            shown = ", ".join(f"{stated[row]:g} in data row {row + 1:,}" for row in rows)
+            others = [of for of in ("clip", "log") if name not in getattr(asked, of)]
+            options = " or ".join(f"--{of} {quoted(name)}" for of in (*others, "exclude"))
             notes.append(
                 f"{shortened(name)}: {shown} {'make' if len(rows) > 1 else 'makes'} up {percent(share[rows[-1]], 0)} "
-                f"of its variance, so all other rows look alike in it; correct the table, or --clip {quoted(name)}, "
-                f"--log {quoted(name)} or --exclude {quoted(name)}"
+                f"of its variance, so all other rows look alike in it; correct the table, or {options}"
             )
     return notes
 

@@ -30,7 +30,7 @@ from fairclust.tables.columns import (
     understand,
     understand_column,
 )
-from fairclust.tables.reading import TableError, is_nested
+from fairclust.tables.reading import TableError, is_nested, is_text
 
 _MISSING_GROUP = "missing"
 # A column whose mean is bounded is shown in this many ranges unless another number is asked for.
@@ -146,14 +146,14 @@ class Preparation:
     def ranges_of(self, frame: pd.DataFrame, name: str, bins: int | None) -> SensitiveColumn | None:
         """A sensitive column of many different numbers, cut into `bins` ranges with about as many rows each.
 
-        Otherwise each number would be a group. None for few different numbers, codes that are counted from 0 or 1, and
-        text. UserError if a column has to be cut and `bins` is None or less than 2.
+        Otherwise each number would be a group. None for few different numbers, text and, without `bins`, codes that
+        are counted from 0 or 1. UserError if a column has to be cut and `bins` is None or less than 2.
         """
         reading = self.readings.get(name, {})
         if "truth" in reading or not (reading or pd.api.types.is_numeric_dtype(frame[name].dropna())):
             return None
         cells = self._numbers(frame, name).dropna()
-        if not is_measured(cells.to_numpy()):
+        if not is_measured(cells.unique(), len(cells) if bins is None else None):
             return None
         if bins is None and name not in self.means:
             raise TableError(
@@ -215,7 +215,7 @@ class Preparation:
         sentences, lacking = [], []
         for column in self.columns:
             name, cells = column.name, frame[column.name]
-            values = read(cells, column)
+            values = read(cells, column, strict=False)
             missing = values.isna()
             if odd := odd_cells(cells[missing & cells.notna()].astype(str)):
                 sentences.append(f"{name}: {odd}")
@@ -282,7 +282,7 @@ def decide(
         [*ids, *(column.name for column in columns if column.role == "identifier")],
         means=[name for name in sensitive if name in means],
         readings={name: of.reading for name, of in understood.items()},
-        texts=[of for of in (*sensitive, *others) if not pd.api.types.is_numeric_dtype(frame[of])],
+        texts=[of for of in (*sensitive, *others) if is_text(frame[of])],
         decimal=asked.decimal,
     )
     for name in sensitive:
@@ -301,17 +301,20 @@ def decide(
         raise TableError(f"no row has a value in {needed}. Fix: fill in these cells")
     cells = {of.name: read(frame[of.name], of) for of in features}
     preparation.columns = [_learned(of, cells[of.name][kept], scale, missing) for of in features]
-    urgent = notes.far_cells({of.name: cells[of.name][kept] for of in features if of.is_number})
+    urgent = notes.far_cells({of.name: cells[of.name][kept] for of in features if of.is_number}, asked)
     urgent += [f"{column.name}: {column.odd}" for column in columns if column.odd]
     sentences = [*urgent, *notes.of_columns(columns, cells, groups, missing)]
     sentences += [f"{name}: {of.note}" for name, of in understood.items() if of.note]
+    uncut = [name for name in sensitive if name not in (*preparation.ranges, *asked.categories)]
+    few = [of for of in uncut if understood[of].role == "number" and groups[of].nunique() > (bins or np.inf)]
+    sentences += [f"{of}: its few different numbers are groups, as --bins cuts columns of many" for of in few]
     return Decision(preparation, columns, sentences, len(urgent))
 
 
-def read(cells: pd.Series, column: Column) -> pd.Series:
+def read(cells: pd.Series, column: Column, *, strict: bool = True) -> pd.Series:
     """A feature as floats, or as text; NaN for missing cells and for the few that are no numbers or truth values.
 
-    A column with many cells that are none is a TableError, as is one with a huge number.
+    A column with many cells that are none is a TableError if `strict`, and one with a huge number always is.
     """
     if not column.is_number:
         text = as_text(cells)
@@ -321,7 +324,7 @@ def read(cells: pd.Series, column: Column) -> pd.Series:
     found = numbers(cells, column.reading)
     strange = cells[found.isna() & cells.notna()].astype(str).str.strip()
     strange = strange[~strange.map(is_unknown)]
-    if len(strange) > _MOST_ODD * len(cells) and not column.reading.get("odd"):
+    if strict and len(strange) > _MOST_ODD * len(cells) and not column.reading.get("odd"):
         what = "are not steps of its scale" if column.role == "ordered" else "are not numbers"
         raise TableError(
             f"column {column.name!r} has {len(strange):,} cells that {what}, the first is "

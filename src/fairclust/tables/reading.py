@@ -29,7 +29,7 @@ import pandas as pd
 
 from fairclust.group_encoding import describe_merged, one_spelling, value_text
 from fairclust.messages import UserError, count, nearest, shortened
-from fairclust.tables.cells import WORDS, by_any_sign, is_unknown, measured, pattern
+from fairclust.tables.cells import WORDS, by_any_sign, is_step, is_unknown, measured, pattern
 
 _OPENERS: dict[str, Callable[..., IO[Any]]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 _WORKBOOKS = (".xlsx", ".xls", ".xlsm", ".xlsb", ".ods")
@@ -75,7 +75,7 @@ class Opened(NamedTuple):
     read: Callable[..., pd.DataFrame]
     notes: list[str]  # on how the file is read
     delimiter: str | None = None  # of a text
-    decimal: str = "."
+    decimal: str | None = None  # of a text
 
 
 def read_table(
@@ -109,8 +109,15 @@ def read_table(
         frames.append(frame.set_axis(names, axis=1))
         check_same_columns(names, file, frames[0].columns, files[0])
         notes += opened.notes
-        form = form._replace(delimiter=opened.delimiter, decimal=opened.decimal)
-    frame = pd.concat(frames, ignore_index=True) if len(frames) > 1 else frames[0]
+        form = form._replace(delimiter=opened.delimiter, decimal=opened.decimal or form.decimal or ".")
+    frame = frames[0]
+    if len(frames) > 1:
+        # A column that is text in one file is text in all, as it would be in a single file.
+        of_text = [{name for name in frame if is_text(frame[name])} for frame in frames]
+        mixed = set.union(*of_text) - set.intersection(*of_text) - {*texts}
+        if mixed and opened.delimiter:
+            return read_table(path, values=values, texts={*texts, *mixed}, ids=ids, **options)
+        frame = pd.concat(frames, ignore_index=True)
     if total := _total(frame):
         frame = frame.iloc[:-1].infer_objects()
         notes.append(total)
@@ -174,6 +181,11 @@ def clean(frame: pd.DataFrame, *, ids: Collection[str] = ()) -> list[str]:
             column = column.astype(pd.CategoricalDtype([*steps], ordered=True))
         frame[name] = column
     return notes
+
+
+def is_text(cells: pd.Series) -> bool:
+    """Whether the cells of a column that are not missing are neither numbers nor truth values."""
+    return not pd.api.types.is_numeric_dtype(cells.dropna().infer_objects())
 
 
 def is_nested(cells: pd.Series) -> bool:
@@ -562,7 +574,7 @@ def _sheet_as_csv(path: Path, form: Format) -> tuple[bytes, list[str], bool]:
     cells, sheets = dict[str, list[list[Any]]](), dict[str, list[list[str]]]()
     for name in sorted(book.sheet_names, key=hidden.__contains__):
         cells[name] = book.get_sheet_by_name(name).to_python(skip_empty_area=False)
-        rows = [[" ".join(value_text(cell).splitlines()) for cell in row] for row in cells[name]]
+        rows = [[_cell_text(cell, form.decimal or ".") for cell in row] for row in cells[name]]
         if any(map(any, rows)):
             sheets[name] = rows
     if not sheets:
@@ -598,6 +610,12 @@ def _sheet_as_csv(path: Path, form: Format) -> tuple[bytes, list[str], bool]:
     return text.getvalue().encode(), notes, has_decimals
 
 
+def _cell_text(cell: Any, decimal: str) -> str:
+    """A cell of a sheet in one line, whose number has the decimal point of the texts beside it."""
+    text = " ".join(value_text(cell).splitlines())
+    return text.replace(".", decimal) if isinstance(cell, float) else text
+
+
 _Read = tuple[pd.DataFrame, list[str]]
 
 
@@ -617,7 +635,7 @@ def _read_statistics(path: Path, form: Format) -> _Read:
         steps = pd.Series([*of.values()], pd.to_numeric(pd.Index([*of]), errors="coerce")).sort_index()
         is_scale = about.variable_measure.get(name) == "ordinal" and steps.is_unique and len(steps) > 2
         # Letters have no order, and a code far from all others, such as 99, is no step.
-        codes = steps.index[~steps.map(is_unknown)]
+        codes = steps.index[steps.map(is_step)]
         is_scale = is_scale and 3 * np.diff(codes).max(initial=0) <= 2 * (codes.max() - codes.min())
         frame[name] = frame[name].map(of).astype(pd.CategoricalDtype(steps, True) if is_scale else "category")
     names = shortened(", ".join(labels), 200)
