@@ -45,6 +45,16 @@ def test_sizes_of_single_clusters_are_kept_from_many_starts(people):
     assert (least <= sizes).all() and (sizes <= most).all()
 
 
+@pytest.mark.parametrize("n_clusters, size_max", [(2, 2.0), (4, 2000)])
+def test_a_largest_size_may_be_more_than_any_cluster_can_have(people, n_clusters, size_max):
+    X, _ = people
+    bounded, free = (
+        PriceFairKMeans(n_clusters, random_state=0, size_min=0, size_max=size).fit(X)
+        for size in (size_max, None)
+    )
+    assert bounded.cost_ == pytest.approx(free.cost_, rel=1e-3)
+
+
 def test_predict_sums_the_prices_of_new_combinations(people):
     X, columns = people
     seen = ~((columns["sex"] == "f") & (columns["race"] == "c"))
