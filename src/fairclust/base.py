@@ -347,6 +347,10 @@ class FairClusterer(_Clusters, ClusterMixin, BaseEstimator, ABC):
         check_same_order(X, sensitive_features)
         before = self.__dict__.copy()
         try:
+            for name in before:
+                if name.endswith("_"):
+                    # An earlier fit may have found what this one does not look for.
+                    del self.__dict__[name]
             self._fit_weighted(X, sensitive_features, weights)
         except BaseException as error:
             # What an earlier fit has found stays together.
@@ -368,6 +372,10 @@ class FairClusterer(_Clusters, ClusterMixin, BaseEstimator, ABC):
         counted = np.flatnonzero(weights)
         check_consistent_length(X, weights)
         groups = groups_of_rows(sensitive_features, counted, len(weights))
+        # An error names a row of all the data, not one of those that count.
+        self._validate_params()
+        self._framing(self._valid_rows(X))
+        self._group_codes(sensitive_features, len(weights))
         self._fit_rows(_safe_indexing(X, counted), groups, weights[counted])
         labels = np.empty(len(weights), self.labels_.dtype)
         labels[counted] = self.labels_

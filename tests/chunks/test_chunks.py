@@ -179,6 +179,8 @@ def test_numbers_do_not_depend_on_threads_nor_on_the_kind_of_file(blobs, mapped,
         np.testing.assert_array_equal(model.labels_, models[0].labels_)
     assert models[-1].groups_.tolist() == ["a", "b", "c"]
     assert models[-1].feature_names_in_.tolist() == ["x", "y", "z"]
+    again = models[-1].fit(blobs[0], sensitive_features=blobs[1])
+    assert not hasattr(again, "feature_names_in_") and not hasattr(again, "n_passes_")
 
 
 def test_bounds_that_a_sample_cannot_keep(blobs, mapped):

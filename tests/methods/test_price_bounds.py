@@ -124,6 +124,15 @@ def test_budget(people):
     assert not hasattr(again, "tolerance_") and not hasattr(again, "tolerance_bound_")
 
 
+@pytest.mark.parametrize("least", [1e-50, 1e-320])
+def test_weights_may_be_too_small_for_single_precision(people, least):
+    X, columns = people
+    weights = np.where(np.arange(1200) < 1190, 1.0, least)
+    model = PriceFairKMeans(4, n_init=1, random_state=0)
+    model.fit(X, sensitive_features=columns["sex"], sample_weight=weights)
+    assert model.violation_ < 1 and model.gap_ < 0.01
+
+
 @pytest.mark.parametrize("cls", [PriceFairKMeans, PriceFairKMedians])
 def test_a_budget_is_in_the_unit_of_the_data(people, cls):
     X, columns = people[0][:200], people[1]["sex"][:200]

@@ -272,9 +272,6 @@ class PriceFairKMeans(PrototypeClusterer):
         rng = check_random_state(self.random_state)
         unit = None if points.weights is None else self._unit
         criterion_of = partial(self._criterion, unit=unit)
-        # A fit without a budget has no tolerance to report, so the attributes of an earlier fit are removed.
-        for stated in ("tolerance_", "tolerance_bound_"):
-            self.__dict__.pop(stated, None)
         if self._has_budget:
             run, criterion, prices = self._within_budget(points, criterion_of, rng)
         else:
@@ -443,7 +440,7 @@ class PriceFairKMeans(PrototypeClusterer):
         # Costs are compared in the unit of the user's data and weights.
         unit = self._unit * self._cost_unit
         cost = plain[0].last.clustering * unit
-        budget = check_budget(self._bounds(), self.max_cost, self.max_cost_increase, cost)
+        budget = check_budget(self._bounds(), self.max_cost, self.max_cost_increase, cost, points.rounding)
         run, fairest = fairest_clustering(points, criterion_of, self._best, starts, budget, unit)
         self.tolerance_, self.tolerance_bound_, (criterion, prices) = fairest
         return run, criterion, prices
