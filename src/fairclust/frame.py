@@ -114,7 +114,11 @@ def needs_double(rows: np.ndarray, low: np.ndarray, high: np.ndarray) -> bool:
     `rows` are some of the rows, and `low` and `high`, shape (n_features,), the ends of the columns of all.
     """
     center = np.median(rows, axis=0)
-    typical = float(np.median(np.abs(rows - center).max(axis=1)))
+    away = np.abs(rows - center).max(axis=1)
+    if np.median(away) == 0:
+        # Most rows are equal, and the others must not be lost.
+        away = away[away > 0]
+    typical = float(np.median(away)) if len(away) else 0.0
     return 0 < _FAR * typical < float(np.maximum(high - center, center - low).max())
 
 

@@ -501,29 +501,31 @@ class Sensitive:
         return groups, offset
 
 
-def read_sensitive(sensitive_features: Any, n_samples: int, *, means: Collection[str] = ()) -> Sensitive:
+def read_sensitive(
+    sensitive_features: Any, n_samples: int, *, means: Collection[str] | None = None
+) -> Sensitive:
     """Read sensitive columns: None, one, several, or a mapping from names.
 
-    `means` names the columns of numbers whose mean is bounded. Another column of many numbers is a ValueError.
+    `means` names the columns of numbers whose mean is bounded; None if the method bounds no means. Another column of
+    many numbers is a ValueError.
     """
-    named = split_columns(sensitive_features)
-    if unknown := set(map(str, means)) - set(named):
+    named, measured = split_columns(sensitive_features), set(map(str, means or ()))
+    if unknown := measured - set(named):
         raise ValueError(f"mean_tolerance names {sorted(unknown)}, the sensitive columns are {list(named)}")
     columns, codes = [], []
     for name, cells in named.items():
-        values = np.asarray(cells)
-        if name in map(str, means):
+        if name in measured:
             numbers = read_numbers(cells, n_samples, name)
             columns.append(measure_column(name, numbers))
             codes.append(columns[-1].encode(numbers, n_samples))
             continue
-        if values.dtype.kind in "iuf" and is_measured(values):
-            raise ValueError(
-                f"{label(name)} holds {len(np.unique(values))} different numbers, and each would be a group. Cut it "
-                "into ranges, as pandas.qcut(column, 4) does, or pass mean_tolerance to bound the mean. If the numbers "
-                "are names, convert them to text"
-            )
         of_rows, names = encode_groups(cells, n_samples, name=name)
+        if names.dtype.kind in "iuf" and is_measured(names, n_samples):
+            instead = "" if means is None else ", or pass mean_tolerance to bound the mean"
+            raise ValueError(
+                f"{label(name)} holds {len(names)} different numbers, and each would be a group. Cut it into ranges, "
+                f"as pandas.qcut(column, 4) does{instead}. If the numbers are names, convert them to text"
+            )
         columns.append(SensitiveColumn(name, names))
         codes.append(of_rows)
     if not columns:

@@ -180,6 +180,8 @@ def test_numbers_do_not_depend_on_threads_nor_on_the_kind_of_file(blobs, mapped,
         np.testing.assert_array_equal(model.labels_, models[0].labels_)
     assert models[-1].groups_.tolist() == ["a", "b", "c"]
     assert models[-1].feature_names_in_.tolist() == ["x", "y", "z"]
+    again = models[-1].fit(blobs[0], sensitive_features=blobs[1])
+    assert not hasattr(again, "feature_names_in_") and not hasattr(again, "n_passes_")
 
 
 def test_bounds_that_a_sample_cannot_keep(blobs, mapped):
@@ -188,6 +190,21 @@ def test_bounds_that_a_sample_cannot_keep(blobs, mapped):
     target = PriceFairKMeans(K, target=shares, n_init=2, random_state=0)
     table = counts_of(fitted(target, *mapped).labels_, codes, K)
     assert np.abs(table - np.outer(shares, table.sum(axis=0))).max() < 1
+
+
+@pytest.mark.parametrize("size_max", [1600, [1600, 1500, 1500, 1400]])
+def test_sizes_in_rows_are_those_of_all_rows_and_not_of_a_sample(blobs, size_max):
+    with open_chunks(blobs[0], sample_rows=600) as table:
+        model = PriceFairKMeans(K, size_max=size_max, random_state=0).fit(table)
+    assert (np.bincount(model.labels_) <= size_max).all() and model.gap_ < 1e-3
+
+
+def test_a_sample_may_have_more_bounds_than_all_rows(blobs):
+    """The share of a group can be above its bound in all rows only, because samples have more rows of small groups."""
+    codes = np.r_[np.ones(20, int), np.full(20, 2), np.zeros(N - 40, int)]
+    with open_chunks(blobs[0], codes, sample_rows=600) as table:
+        model = PriceFairKMeans(K, tolerance=0.01, n_init=1, random_state=0).fit(table)
+    assert model.violation_ < 1
 
 
 def test_a_group_in_one_chunk_only_and_chunks_without_rows(blobs, tmp_path):

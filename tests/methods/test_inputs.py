@@ -9,9 +9,11 @@ import pytest
 from fairclust import (
     FairMixture,
     KMeans,
+    NotSupported,
     PriceFairKMeans,
     SociallyFairKMeans,
     VariationalFairKMeans,
+    fair_assignment,
 )
 from fairclust.group_encoding import encode_groups
 
@@ -117,6 +119,31 @@ def test_rows_of_weight_zero_do_not_count_and_get_a_label(frame, cls):
     )
     with pytest.raises(ValueError, match="finite and not negative"):
         cls(3).fit(frame, sensitive_features=groups, sample_weight=np.zeros(60))
+
+
+def test_errors_beside_rows_of_weight_zero_are_those_of_all_rows(frame, tmp_path):
+    weights, groups = np.r_[0.0, 0.0, np.ones(58)], [*"ab" * 29, "a", None]
+    with pytest.raises(ValueError, match="first in row 59"):
+        PriceFairKMeans(3).fit(frame, sensitive_features=groups, sample_weight=weights)
+    with pytest.raises(ValueError, match="first in row 59"):
+        fair_assignment(frame, groups, sample_weight=weights)
+    for value, message in ((np.nan, "X contains NaN in row 5"), (1e200, r"X holds 1e\+200 in row 5")):
+        frame.loc[5, "a"] = value
+        with pytest.raises(ValueError, match=message):
+            PriceFairKMeans(3).fit(frame, sensitive_features=["a", "b"] * 30, sample_weight=weights)
+    np.save(tmp_path / "X.npy", np.zeros((60, 2)))
+    with pytest.raises(NotSupported, match="sample_weight is for rows in memory"):
+        PriceFairKMeans(3, size_max=1.0).fit(tmp_path / "X.npy", sample_weight=weights)
+
+
+def test_most_rows_are_equal_and_one_is_far():
+    X = np.zeros((1001, 2))
+    X[600:1000], X[1000] = np.random.default_rng(0).random((400, 2)), 1e10
+    one, other = (
+        PriceFairKMeans(3, size_max=1000, n_init=1, random_state=0, precision=precision).fit(X)
+        for precision in ("single", "double")
+    )
+    np.testing.assert_array_equal(one.labels_, other.labels_)
 
 
 @pytest.mark.parametrize("method", [PriceFairKMeans, SociallyFairKMeans, VariationalFairKMeans])

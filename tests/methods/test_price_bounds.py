@@ -45,6 +45,16 @@ def test_sizes_of_single_clusters_are_kept_from_many_starts(people):
     assert (least <= sizes).all() and (sizes <= most).all()
 
 
+@pytest.mark.parametrize("n_clusters, size_max", [(2, 2.0), (4, 2000)])
+def test_a_largest_size_may_be_more_than_any_cluster_can_have(people, n_clusters, size_max):
+    X, _ = people
+    bounded, free = (
+        PriceFairKMeans(n_clusters, random_state=0, size_min=0, size_max=size).fit(X)
+        for size in (size_max, None)
+    )
+    assert bounded.cost_ == pytest.approx(free.cost_, rel=1e-3)
+
+
 def test_predict_sums_the_prices_of_new_combinations(people):
     X, columns = people
     seen = ~((columns["sex"] == "f") & (columns["race"] == "c"))
@@ -112,6 +122,15 @@ def test_budget(people):
     assert fairness_ratio(model.labels_, sensitive_features=columns["sex"]) >= 1 - model.tolerance_ - 0.01
     again = model.set_params(max_cost_increase=None).fit(X, sensitive_features=columns)
     assert not hasattr(again, "tolerance_") and not hasattr(again, "tolerance_bound_")
+
+
+@pytest.mark.parametrize("least", [1e-50, 1e-320])
+def test_weights_may_be_too_small_for_single_precision(people, least):
+    X, columns = people
+    weights = np.where(np.arange(1200) < 1190, 1.0, least)
+    model = PriceFairKMeans(4, n_init=1, random_state=0)
+    model.fit(X, sensitive_features=columns["sex"], sample_weight=weights)
+    assert model.violation_ < 1 and model.gap_ < 0.01
 
 
 @pytest.mark.parametrize("cls", [PriceFairKMeans, PriceFairKMedians])

@@ -73,6 +73,16 @@ def test_budget():
         fair_assignment(a, columns, max_cost_increase=0.0, size_max=1.0)
 
 
+@pytest.mark.parametrize("entries", [0, 1 << 23])
+def test_a_budget_may_equal_the_cost_without_bounds(monkeypatch, entries):
+    """The sums of both costs differ by rounding errors. With no entries in double precision they are larger."""
+    monkeypatch.setattr("fairclust.methods.price.fair_assignment._DOUBLE_ENTRIES", entries)
+    for seed in range(20):
+        a = np.random.default_rng(seed).random((1000, 4))
+        found = fair_assignment(a, a[:, 0] > 0.5, max_cost_increase=0.0)
+        assert found.cost == pytest.approx(a.min(axis=1).sum(), rel=1e-6)
+
+
 @pytest.mark.parametrize(
     "asked, message",
     [

@@ -34,6 +34,17 @@ def test_no_labels_with_the_same_table_are_cheaper(seed, n_samples, n_clusters, 
     assert found.cost == pytest.approx(least, abs=1e-9)
 
 
+@pytest.mark.parametrize("weights", [[1.0, 1.0], [2.0, 2.0], [1.0, 1.01]], ids=str)
+@pytest.mark.parametrize("times", [1, 2, 100])
+def test_equal_rows_are_split_between_clusters(times, weights):
+    """All rows of "f" cost the same, and the argmin puts them into one cluster."""
+    costs = np.repeat([[0.0, 1.0], [0.0, 9.0], [9.0, 0.0]], [136 * times, 22 * times, 22 * times], axis=0)
+    groups = np.repeat(["f", "m"], [136 * times, 44 * times])
+    found = fair_assignment(costs, groups, sample_weight=np.resize(weights, len(groups)))
+    assert found.cost == pytest.approx(68 * times * np.mean(weights), rel=0.01)
+    assert found.slack <= max(weights)
+
+
 def least_at(costs, weights, tolerance, slack):
     """The least cost of labels for two clusters that are off the bounds by no more than `slack`, by enumeration."""
     n = len(costs)

@@ -21,8 +21,13 @@ def test_ranges_of_large_numbers_have_different_names():
 
 def test_many_different_numbers_are_no_groups():
     age = np.arange(18, 68)
-    with pytest.raises(ValueError, match=r"\['age'\] holds 50 different numbers, .*qcut"):
-        read_sensitive({"age": age}, 50)
+    for given in (age, age.astype(object), pd.Series(age, dtype="Int64"), age.astype(np.uint8)):
+        with pytest.raises(
+            ValueError, match=r"\['age'\] holds 50 different numbers, .*qcut\(column, 4\) does\. "
+        ):
+            read_sensitive({"age": given}, 50)
+        with pytest.raises(ValueError, match="or pass mean_tolerance"):
+            read_sensitive({"age": given}, 50, means=())
     ranges = read_sensitive({"age": pd.qcut(pd.Series(age), 4), "sex": age % 2}, 50)
     assert len(ranges.names) == 8
     column = cut_column("age", age, 4)

@@ -368,7 +368,8 @@ class Potentials:
         if self.weights is None:
             return None
         weight = np.zeros_like(self.row_min)
-        weight[self._places] = self.weights[self.layout.order]
+        # Shares are divided by the roots of weights, of which none may become 0 in single precision.
+        weight[self._places] = np.maximum(self.weights[self.layout.order], np.finfo(weight.dtype).tiny)
         return weight
 
     @cached_property

@@ -68,12 +68,12 @@ class PrototypeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Fair
     # in the fit.
     _column_prices: list[np.ndarray]
 
-    def _fit_rows(self, X: Any, sensitive_features: Any, sample_weight: Any) -> None:
+    def _fit_weighted(self, X: Any, sensitive_features: Any, weights: Any) -> None:
         with one_thread():
             if self.takes_chunks and (isinstance(X, str | Path | ChunkTable) or is_collection(X)):
-                self._fit_table(X, sensitive_features, sample_weight)
+                self._fit_table(X, sensitive_features, weights)
             else:
-                super()._fit_rows(X, sensitive_features, sample_weight)
+                super()._fit_weighted(X, sensitive_features, weights)
 
     def _fit_table(self, X: Any, sensitive_features: Any, sample_weight: Any) -> None:
         """Fit rows in chunks."""

@@ -168,15 +168,14 @@ def bounds_criterion(
 def _size_bounds(
     size_min: Any, size_max: Any, total: float, n_clusters: int, *, whole: bool = True
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Least and largest size of every cluster, (n_clusters,) each; without a bound 0 and `total`.
+    """Least and largest size of every cluster, (n_clusters,) each; without a bound 0 and infinity.
 
     Integers are numbers of points, floats multiples of ``total / n_clusters``. With `whole`, these are rounded to the
     stricter side, or to the looser one if the sizes could not add up to `total` otherwise.
     """
     mean = total / n_clusters
     low, low_shares = _sizes(size_min, "size_min", 0.0, mean, n_clusters)
-    high, high_shares = _sizes(size_max, "size_max", total, mean, n_clusters)
-    high = np.minimum(high, total)
+    high, high_shares = _sizes(size_max, "size_max", np.inf, mean, n_clusters)
     if whole:
         inward = (
             np.where(low_shares, np.ceil(low - 1e-9), low),
@@ -486,14 +485,13 @@ def combine(
     """Combine criteria on several columns and bounds on the cluster sizes in one criterion.
 
     Each criterion comes with ones and zeros of shape (n_values, n_groups) that say which groups have which value.
-    `sizes` are those of the groups. Without a bound on sizes, `least` and `most` are 0 and the number of points.
+    `sizes` are those of the groups. Without a bound on sizes, `least` and `most` are 0 and infinity.
     """
     n_clusters = len(least)
-    size_rows = [
-        (sign, limits)
-        for sign, limits, any_of in ((1.0, most, (most < sizes.sum()).any()), (-1.0, -least, least.any()))
-        if any_of
-    ]
+    # A largest size has a row even if no cluster can exceed it, because with more clusters it may bind.
+    size_rows = [(1.0, np.minimum(most, sizes.sum()))] if np.isfinite(most).any() else []
+    if least.any():
+        size_rows.append((-1.0, -least))
     # The coefficients of the rows at the values of each column, and of the rows on sizes at the size.
     coefficients = [*(part.rows for part, _ in parts), np.array([sign for sign, _ in size_rows])[:, None]]
     rows = [part.rows @ members for part, members in parts]

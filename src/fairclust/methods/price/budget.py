@@ -17,6 +17,8 @@ from fairclust.solvers.prices import Prices, lower_bound, solve
 
 # The limit of work after which the bisection ends. What has begun is finished, within a limit of its own.
 _SECONDS = 2.0
+# Costs that differ by a smaller part are equal.
+_EQUAL = 1e-9
 # Number of times the interval [0, 1] of tolerances is halved: to a width of less than 1e-4.
 _STEPS = 14
 
@@ -34,22 +36,24 @@ class Attempt(NamedTuple):
 
 
 def check_budget(
-    bounds: Bounds, max_cost: float | None, max_cost_increase: float | None, plain_cost: float
+    bounds: Bounds, max_cost: float | None, max_cost_increase: float | None, plain_cost: float, error: float
 ) -> float:
     """The most that an assignment may cost: `max_cost`, or `plain_cost` and the fraction `max_cost_increase` of it.
 
-    Both budgets, or a budget beside another bound, are a ValueError, and a budget below `plain_cost` is `NotSupported`.
+    It is raised by the relative rounding error of costs, `error`. Both budgets, or a budget beside another bound,
+    are a ValueError, and a budget below `plain_cost` is `NotSupported`.
     """
     if max_cost is not None and max_cost_increase is not None:
         raise ValueError("give max_cost or max_cost_increase, not both")
     if bounds.tolerance != 0 or bounds.min_balance is not None or bounds.max_gap is not None:
         raise ValueError("max_cost finds the tolerance: give it without tolerance, min_balance and max_gap")
     budget = plain_cost * (1 + (max_cost_increase or 0.0)) if max_cost is None else max_cost
-    if not budget >= plain_cost:
+    most = budget + max(_EQUAL, error) * abs(budget)
+    if not most >= plain_cost:
         raise NotSupported(
             f"a cost of {budget:.6g} cannot be met: without any bounds it is {plain_cost:.6g}. Pass a larger budget"
         )
-    return float(budget)
+    return float(most)
 
 
 def fairest_within(

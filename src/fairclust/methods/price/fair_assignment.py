@@ -153,17 +153,19 @@ def fair_assignment(
         raise ValueError(f"distances must be a non-empty matrix, found shape {costs.shape}")
     if costs.dtype not in (np.float32, np.float64):
         costs = costs.astype(np.float64)
+    if not isinstance(mean_tolerance, Mapping | None):
+        raise ValueError(f"mean_tolerance must map columns to numbers, found {mean_tolerance!r}")
     rest = np.arange(0) if sample_weight is None else rows_without_weight(sample_weight, costs.shape[0])
     if len(rest):
         given, other_costs = sample_weight, costs[rest]
         counted = np.flatnonzero(given)
         others = groups_of_rows(sensitive_features, rest, costs.shape[0])
+        # An error names a row of all the data, not one of those that count.
+        read_sensitive(sensitive_features, costs.shape[0], means=mean_tolerance or ())
         sensitive_features = groups_of_rows(sensitive_features, counted, costs.shape[0])
         costs, sample_weight = costs[counted], np.asarray(given)[counted]
         if not np.isfinite(other_costs).all():
             raise ValueError("distances has entries that are not finite")
-    if not isinstance(mean_tolerance, Mapping | None):
-        raise ValueError(f"mean_tolerance must map columns to numbers, found {mean_tolerance!r}")
     n_samples, n_clusters = costs.shape
     sensitive = read_sensitive(sensitive_features, n_samples, means=mean_tolerance or ())
     weights, unit = check_weights(sample_weight, n_samples)
@@ -189,7 +191,8 @@ def fair_assignment(
         work = Work()
         made = assigned(*solved(bounds, work))
     else:
-        budget = check_budget(bounds, max_cost, max_cost_increase, potentials.row_min_sum * unit)
+        cost = potentials.row_min_sum * unit
+        budget = check_budget(bounds, max_cost, max_cost_increase, cost, potentials.rounding)
 
         def attempt(tolerance: float | None, work: Work) -> Attempt:
             criterion, prices = solved(bounds._replace(tolerance=tolerance), work)

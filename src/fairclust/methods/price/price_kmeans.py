@@ -272,9 +272,6 @@ class PriceFairKMeans(PrototypeClusterer):
         rng = check_random_state(self.random_state)
         unit = None if points.weights is None else self._unit
         criterion_of = partial(self._criterion, unit=unit)
-        # A fit without a budget has no tolerance to report, so the attributes of an earlier fit are removed.
-        for stated in ("tolerance_", "tolerance_bound_"):
-            self.__dict__.pop(stated, None)
         if self._has_budget:
             run, criterion, prices = self._within_budget(points, criterion_of, rng)
         else:
@@ -306,6 +303,9 @@ class PriceFairKMeans(PrototypeClusterer):
         The first prices are searched for from `multipliers`. With a number of steps, nothing is printed.
         """
         most, verbose = (self.max_iter, self.verbose) if n_steps is None else (min(n_steps, self.max_iter), 0)
+        if multipliers is not None and len(multipliers) != len(criterion.rows):
+            # Groups have other shares in a sample, so that it may have bounds that all rows have not.
+            multipliers = None
         step = partial(price_step, criterion=criterion, multipliers=multipliers, rough=rough)
         judge = partial(judge_fall, tol=of_tol * self.tol, target=target)
         alternation = Alternation(step, self._update, judge)
@@ -320,10 +320,10 @@ class PriceFairKMeans(PrototypeClusterer):
         If rows of a sample cannot keep the bounds, the multipliers are None.
         """
         n_rows, *more = rows.samples
-        sample = rows.sample(n_rows)
+        sample, criterion_of = rows.sample(n_rows), partial(self._criterion, n_rows=rows.points.n_samples)
         try:
-            criterion = self._criterion(sample.group_sizes)
-            (run, *_), prices = self._best(sample, criterion, self._criterion, self._starts(sample, rng), rng)
+            criterion = criterion_of(sample.group_sizes)
+            (run, *_), prices = self._best(sample, criterion, criterion_of, self._starts(sample, rng), rng)
         except NotSupported:
             # A sample may be unable to keep bounds that all rows can keep. It can have its own shares in every cluster.
             sizes = sample.group_sizes
@@ -335,7 +335,7 @@ class PriceFairKMeans(PrototypeClusterer):
         for n_rows in more:
             sample = rows.sample(n_rows)
             try:
-                criterion = self._criterion(sample.group_sizes)
+                criterion = criterion_of(sample.group_sizes)
             except NotSupported:
                 return prototypes, None
             of_tol = 1.0 if n_rows == rows.points.n_samples else _MORE_EXACT
@@ -351,21 +351,19 @@ class PriceFairKMeans(PrototypeClusterer):
         sizes: np.ndarray,
         *,
         n_clusters: int | None = None,
+        n_rows: int | None = None,
         unit: float | None = None,
         **instead: Any,
     ) -> Criterion:
         """The bounds that the user asked for, for groups of these sizes; `instead` replaces some of the bounds.
 
-        For another number of clusters than the user's, bounds on sizes become multiples of the mean size. Sizes that
-        are sums of weights are in this `unit`.
+        For another number of clusters than the user's, or groups of a sample out of `n_rows` rows, bounds on sizes
+        become multiples of the mean size. Sizes that are sums of weights are in this `unit`.
         """
         bounds = self._bounds()._replace(**instead)
-        if n_clusters is not None:
-            share = self.n_clusters / (float(sizes.sum()) * (unit or 1.0))
-            least, most = (
-                int(size) * share if isinstance(size, Integral) else size
-                for size in (bounds.size_min, bounds.size_max)
-            )
+        if n_clusters is not None or n_rows is not None:
+            share = self.n_clusters / (n_rows or float(sizes.sum()) * (unit or 1.0))
+            least, most = (_multiples(size, share) for size in (bounds.size_min, bounds.size_max))
             bounds = bounds._replace(size_min=least, size_max=most)
         return bounds_criterion(bounds, self._sensitive, sizes, n_clusters or self.n_clusters, unit=unit)
 
@@ -442,7 +440,7 @@ class PriceFairKMeans(PrototypeClusterer):
         # Costs are compared in the unit of the user's data and weights.
         unit = self._unit * self._cost_unit
         cost = plain[0].last.clustering * unit
-        budget = check_budget(self._bounds(), self.max_cost, self.max_cost_increase, cost)
+        budget = check_budget(self._bounds(), self.max_cost, self.max_cost_increase, cost, points.rounding)
         run, fairest = fairest_clustering(points, criterion_of, self._best, starts, budget, unit)
         self.tolerance_, self.tolerance_bound_, (criterion, prices) = fairest
         return run, criterion, prices
@@ -538,6 +536,13 @@ class PriceFairKMeans(PrototypeClusterer):
         counts = np.zeros_like(prices)
         np.add.at(counts, (codes, labels), 1.0 if weights is None else weights)
         return self._paid(X, labels, self._centers, weights) + float((prices * counts).sum())
+
+
+def _multiples(sizes: Any, share: float) -> Any:
+    """Bounds on sizes, with numbers of rows as multiples of the mean size; a row is this share of it."""
+    if np.ndim(sizes):
+        return [_multiples(size, share) for size in sizes]
+    return int(sizes) * share if isinstance(sizes, Integral) else sizes
 
 
 def _is_expensive(gap: float, counts: np.ndarray) -> bool:

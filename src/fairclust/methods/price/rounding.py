@@ -2,9 +2,9 @@
 
 The argmin at the prices is the cheapest of all assignments with the same table. That table violates the bounds by a few
 points, which cost about the same in two clusters. `move_points` moves single points and pairs of points between
-clusters, as long as their cost plus what violations are charged falls. With many points for each cell of the table, the
-soft table of the prices is first rounded to whole numbers, and a flow on the K clusters moves the points of each group
-to the rounded table at the least cost.
+clusters, as long as their cost plus what violations are charged falls. With many points for each cell of the table, or
+many equal points, the soft table of the prices is first rounded to whole numbers, and a flow on the K clusters moves
+the points of each group to the rounded table at the least cost.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ _FEW_TO_MOVE, _FEW_CELLS = 50, 300
 # In other cases, this many points of each group may move at each boundary, and one more for each point by which the
 # table exceeds its bounds, or as many as a flow needs.
 _NEARBY = 10
+# If a cell of the argmin's table is off the soft table by more points, many points are equally cheap in two clusters.
+_TIED = 2
 # With this many clusters, at most _FEW_MOVED points may move at each boundary, each to its _FEW_ENTERED cheapest
 # clusters.
 _MANY_CLUSTERS, _FEW_MOVED, _FEW_ENTERED = 64, 32, 16
@@ -65,21 +67,30 @@ def round_prices(
         return labels, cost, counts
     unit, table = unit or temperature_unit(points), counts
     few = counts.size <= _FEW_CELLS and points.n_samples < _FEW_TO_MOVE * counts.size and points.lists is None
-    if few:
-        units = np.full(n_groups, points.n_samples)
-    else:
-        if points.weights is None:
-            table = whole_table(solved.mass, solved.prices / temperature_unit(points), criterion)
+    heaviest = 1.0 if points.weights is None else points.weights.max()
+    # The argmin puts all equal points of a group into one cluster.
+    tied = np.abs(counts - solved.mass).max() > _TIED * heaviest
+    if points.weights is None and (tied or not few):
+        table = whole_table(solved.mass, solved.prices / temperature_unit(points), criterion)
+    elif tied:
+        table = solved.mass
+    units = np.full(n_groups, points.n_samples)
+    if not few:
         least = _NEARBY + int(criterion.excess(table).max())
         units = np.maximum(np.maximum(counts - table, 0).sum(axis=1).astype(int), least)
-    near = _near(points, solved.prices, labels, units)
-    added, moved = _flow(near, solved.prices, counts, table)
-    more, moved = move_points(near, criterion, moved, unit)
-    if n_clusters >= _MANY_CLUSTERS and points.weights is None:
-        # Moves that are not chained leave labels that are not the cheapest ones with their counts.
-        near.labels[:] = labels[near.rows]
-        added, moved = _flow(near, solved.prices, counts, moved)
+    near, found = _near(points, solved.prices, labels, units), []
+    # Few points sometimes end at better labels if they move from those of the argmin.
+    for wanted in (table, counts) if few and tied else (table,):
+        near = near._replace(labels=labels[near.rows].astype(np.int64))
+        added, moved = _flow(near, solved.prices, counts, wanted)
         more, moved = move_points(near, criterion, moved, unit)
+        if n_clusters >= _MANY_CLUSTERS and points.weights is None:
+            # Moves that are not chained leave labels that are not the cheapest ones with their counts.
+            near.labels[:] = labels[near.rows]
+            added, moved = _flow(near, solved.prices, counts, moved)
+            more, moved = move_points(near, criterion, moved, unit)
+        found.append((cost + added + more, moved, near))
+    total, moved, near = min(found, key=lambda end: _charged(end[0], end[1], criterion, unit))
     # Bounds on sizes, whose rows count all groups alike, are kept whatever they cost. Bounds on groups, which a few far
     # points can make many times as expensive, may be exceeded by points.
     bounds_sizes = bool((np.ptp(criterion.rows, axis=1) == 0).any())
@@ -87,10 +98,10 @@ def round_prices(
         if criterion.excess(moved).max() < max(1.0, near.weights.max()):
             break
         unit *= _RAISED
-        again, moved = move_points(near, criterion, moved, unit)
-        more += again
+        more, moved = move_points(near, criterion, moved, unit)
+        total += more
     labels[near.rows] = near.labels
-    return labels, cost + added + more, moved
+    return labels, total, moved
 
 
 def cheapest(
@@ -110,7 +121,7 @@ def cheapest(
         cost = max(prices.cost, lower_bound(points, criterion, prices))
         if by_labels:
             _, cost, counts = round_prices(points, criterion, prices)
-            cost += _WORST * temperature_unit(points) * float(_burden(criterion.excess(counts)).max())
+            cost = _charged(cost, counts, criterion, temperature_unit(points))
         # Starts with the same result differ by rounding errors, which must not choose between them.
         if best is None or cost < best[0] * (1 - tol):
             best = cost, run, prices
@@ -185,16 +196,21 @@ def _near(points: Points, prices: np.ndarray, labels: np.ndarray, units: np.ndar
 def _flow(near: Near, prices: np.ndarray, counts: np.ndarray, table: np.ndarray) -> tuple[float, np.ndarray]:
     """Change the labels until their counts are those of the table; returns the cost and the new counts.
 
-    The labels must be the cheapest ones at these prices. If no path is left to move a point, it stays.
+    The labels must be the cheapest ones at these prices. If no path is left to move a point, it stays. Points with
+    weights move as if all had the mean weight of their group.
     """
-    surplus, added = (counts - table).astype(np.int64), 0.0
+    surplus, counts, added = counts - table, counts.astype(float), 0.0
     for j in np.flatnonzero(surplus.any(axis=1)):
         mine = near.group == j
-        clusters, costs, old = near.clusters[mine], near.costs[mine], near.labels[mine]
-        new = shortest_paths(costs + prices[j, clusters], clusters, old, surplus[j])
-        added += float((costs[clusters == new[:, None]] - costs[clusters == old[:, None]]).sum())
+        here = Near(*(part[mine] for part in near))
+        too_many = np.rint(surplus[j] / here.weights.mean()).astype(np.int64)
+        new = shortest_paths(here.costs + prices[j, here.clusters], here.clusters, here.labels, too_many)
+        paid, saved = (here.costs[here.clusters == labels[:, None]] for labels in (new, here.labels))
+        added += float((here.weights * (paid - saved)).sum())
+        gained, lost = (np.bincount(labels, here.weights, counts.shape[1]) for labels in (new, here.labels))
+        counts[j] += gained - lost
         near.labels[mine] = new
-    return added, (table + surplus).astype(float)
+    return added, counts
 
 
 def move_points(
@@ -257,6 +273,11 @@ def move_points(
         stale = np.flatnonzero(taken)
         moves.look_again()
     return added, counts
+
+
+def _charged(cost: float, counts: np.ndarray, criterion: Criterion, unit: float) -> float:
+    """The cost plus what the largest violation is charged."""
+    return cost + _WORST * unit * float(_burden(criterion.excess(counts)).max())
 
 
 def _burden(excess: np.ndarray) -> np.ndarray:
