@@ -86,8 +86,13 @@ def prepare_chunks(
     sample.attrs["decimal"] = "."
     decision = decided(sample)
     # Odd cells may gather in one chunk, and their share of all rows was known when the roles were decided.
-    known = [replace(of, reading={**of.reading, "odd": True}) for of in decision.preparation.columns]
-    chunks = [replace(of, preparation=replace(decision.preparation, columns=known)) for of in chunks]
+    known = decision.preparation
+    known = replace(
+        known,
+        columns=[replace(of, reading={**of.reading, "odd": True}) for of in known.columns],
+        readings={name: {**of, "odd": True} for name, of in known.readings.items()},
+    )
+    chunks = [replace(chunk, preparation=known) for chunk in chunks]
     counted = [*engine.run(_counted, chunks)]
     prepared = [
         replace(chunk, n_rows=sum(of.sizes.values())) for chunk, of in zip(chunks, counted, strict=True)
