@@ -356,7 +356,7 @@ class FairClusterer(_Clusters, ClusterMixin, BaseEstimator, ABC):
         """The context of a fit. If the fit fails, what an earlier one has found stays together."""
         before = self.__dict__.copy()
         try:
-            for name in before:
+            for name in before.keys() - {*self._get_param_names()}:
                 if name.endswith("_"):
                     # An earlier fit may have found what this one does not look for.
                     del self.__dict__[name]
@@ -381,7 +381,7 @@ class FairClusterer(_Clusters, ClusterMixin, BaseEstimator, ABC):
         groups = groups_of_rows(sensitive_features, counted, len(weights))
         # An error names a row of all the data, not one of those that count.
         self._validate_params()
-        self._framing(self._valid_rows(X))
+        self._valid_rows(X)
         self._group_codes(sensitive_features, len(weights))
         self._fit_rows(_safe_indexing(X, counted), groups, weights[counted])
         labels = np.empty(len(weights), self.labels_.dtype)

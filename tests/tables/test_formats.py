@@ -250,6 +250,7 @@ def test_merged_cells_and_hidden_sheets(people, tmp_path):
         ({1: "sehr stark", 2: "etwas", 3: "keinesfalls"}, ["sehr stark", "etwas", "keinesfalls"]),
         ({1: "sehr stark", 2: "etwas", 3: "keinesfalls", -9: "k.A."}, ["sehr stark", "etwas", "keinesfalls"]),
         ({1: "sehr stark", 2: "etwas", 3: "keine"}, ["sehr stark", "etwas", "keine"]),
+        ({1: "etwas", 2: "stark", 3: "sehr stark", 9: "keine"}, None),
         # What has no number beside the others is no step.
         ({1: "under 1000", 2: "1000 and more", 98: "not asked"}, None),
         ({"H": "viel", "L": "wenig", "M": "etwas"}, None),

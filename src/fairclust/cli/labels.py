@@ -74,7 +74,8 @@ def read_labels(
 def _in_order(path: Path, frame: pd.DataFrame, table: pd.DataFrame) -> pd.DataFrame:
     """The rows of a file of labels in the order of a table, by a column of both in which all rows differ.
 
-    UserError if there is none, and another column of both has other values in as many rows.
+    UserError if there is none, and another column of both has the same values in another order, or names some of the
+    table's rows and not others.
     """
     other = []
     for name in frame.columns.intersection(table.columns).drop("cluster", errors="ignore"):
@@ -84,7 +85,11 @@ def _in_order(path: Path, frame: pd.DataFrame, table: pd.DataFrame) -> pd.DataFr
         given, ours = as_text(frame[name]), as_text(table[name])
         if given.is_unique and ours.is_unique and {*ours} <= {*given}:
             return frame.set_index(given).loc[ours].reset_index(drop=True)
-        other += [] if given.fillna("").equals(ours.fillna("").reset_index(drop=True)) else [name]
+        given, ours = given.fillna(""), ours.fillna("").reset_index(drop=True)
+        # The same cells may be written in another way, as numbers with fewer digits are.
+        are_names = given.is_unique and ours.is_unique and not any("." in cell for cell in (*given, *ours))
+        is_other = bool({*given} & {*ours}) if are_names else sorted(given) == sorted(ours)
+        other += [name] if is_other and not given.equals(ours) else []
     if other and len(frame) == len(table):
         raise UserError(
             f"{path}: the rows differ from those of the table in the column {shortened(repr(other[0]))}. Fix: add the "

@@ -187,8 +187,9 @@ def decided(frame: pd.DataFrame, args: Raw, means: Collection[str] = ()) -> Deci
     listed = {name: _names(getattr(args, name), name, frame, args) for name in lists}
     scales, how = _scales(args.ordered, frame, args), ("numbers", "log", "clip", "ordered")
     listed |= {"weight": _weight(frame, args), "ordered": [*scales]}
-    pairs = product(("features", *how), ("sensitive", "id", "exclude", "weight"))
-    for option, other in [*pairs, *product(how, ["categories"]), ("numbers", "ordered")]:
+    pairs = {*product(("features", *how), ("sensitive", "id", "exclude", "weight")), ("numbers", "ordered")}
+    # A sensitive column of numbers may have cells that are none, too.
+    for option, other in sorted(pairs - {("numbers", "sensitive")} | {*product(how, ["categories"])}):
         if both := [name for name in listed[option] if name in listed[other]]:
             raise UserError(
                 f"--{option}: {both[0]!r} is named by --{other} too. Fix: leave it out of one of the two options"

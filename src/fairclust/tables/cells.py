@@ -270,7 +270,7 @@ def steps(words: Iterable[str]) -> list[str]:
         middle = scale.get("neutral", -1)
         at = [scale.get(word, middle if pattern("neutral").match(word) else -1) for word in of_words]
         # Words such as 'none' and '-' say that a cell is missing, unless the scale has them.
-        lowest = [word for word in unknown if _bare(word) in scale]
+        lowest = [word for word in unknown if scale.get(_bare(word), at[0]) not in at]
         at += [scale[_bare(word)] for word in lowest]
         if -1 not in at and len(set(at)) > 2:
             return [word for _, word in sorted(zip(at, [*known, *lowest], strict=True))]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from fairclust.messages import shortened
 from fairclust.outputs import write_text
 from fairclust.stored import as_json, from_json
 from fairclust.tables.preparation import Preparation
-from fairclust.tables.reading import TableError, read_table
+from fairclust.tables.reading import TableError, is_text, read_table
 
 
 @dataclass
@@ -41,10 +42,21 @@ class TableModel:
     by_column: bool = False
 
     def read(self, path: str | Path, *, decimal: str | None = None, **options: Any) -> pd.DataFrame:
-        """Read a table as that of the fit was read; for the options, see `read_table`."""
+        """Read a table as that of the fit was read; for the options, see `read_table`.
+
+        Unless `decimal` is stated, the decimal point is that of the fit, but no comma between commas.
+        """
         found = self.preparation
-        values, decimal = {*found.sensitive, *found.features}, decimal or found.decimal
-        return read_table(path, values=values, texts=found.texts, ids=found.ids, decimal=decimal, **options)
+        values = {*found.sensitive, *found.features}
+        read = partial(read_table, path, values=values, texts=found.texts, ids=found.ids, **options)
+        frame = read(decimal=decimal or found.decimal)
+        if decimal is None and found.decimal == "," == frame.attrs["delimiter"]:
+            frame = read()
+            numbers = {*found.ranges, *(of.name for of in found.columns if of.role == "number")}
+            for name in numbers.intersection(frame.columns):
+                if is_text(frame[name]):
+                    frame[name] = frame[name].str.replace(".", ",", regex=False)
+        return frame
 
     def reasons(self, frame: pd.DataFrame) -> pd.Series:
         """Why a row gets no label, see `Preparation.reasons`. TableError if the table lacks a column."""
@@ -59,7 +71,12 @@ class TableModel:
         Some methods need no groups. For them the table may lack all sensitive columns. TableError if the table lacks
         a column, or has a group that did not occur in the fit.
         """
-        X, frame = self.preparation.transform(frame)[keep], frame[keep]
+        try:
+            X = self.preparation.transform(frame[keep])
+        except TableError:
+            # Cells that are no numbers may gather in some of the rows.
+            X = self.preparation.transform(frame)[keep]
+        frame = frame[keep]
         groups = self._groups(frame)
         if groups is not None:
             found = self.preparation.for_method(frame, groups, by_column=self.by_column)

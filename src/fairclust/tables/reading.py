@@ -114,9 +114,12 @@ def read_table(
     if len(frames) > 1:
         # A column that is text in one file is text in all, as it would be in a single file.
         of_text = [{name for name in frame if is_text(frame[name])} for frame in frames]
-        mixed = set.union(*of_text) - set.intersection(*of_text) - {*texts}
-        if mixed and opened.delimiter:
-            return read_table(path, values=values, texts={*texts, *mixed}, ids=ids, **options)
+        for name in set.union(*of_text) - set.intersection(*of_text):
+            for part in frames:
+                if not is_text(part[name]):
+                    part[name] = part[name].map(
+                        partial(_number_text, form.decimal or "."), na_action="ignore"
+                    )
         frame = pd.concat(frames, ignore_index=True)
     if total := _total(frame):
         frame = frame.iloc[:-1].infer_objects()
@@ -183,6 +186,11 @@ def clean(frame: pd.DataFrame, *, ids: Collection[str] = ()) -> list[str]:
     return notes
 
 
+def _number_text(decimal: str, cell: Any) -> str:
+    """A number as the files of a table write it, whole numbers without decimals."""
+    return value_text(cell).replace(".", decimal)
+
+
 def is_text(cells: pd.Series) -> bool:
     """Whether the cells of a column that are not missing are neither numbers nor truth values."""
     return not pd.api.types.is_numeric_dtype(cells.dropna().infer_objects())
@@ -233,7 +241,7 @@ def open_table(path: Path, form: Format) -> Opened:
     from fairclust.chunks.sources import is_index
 
     # An index with a name becomes a column, and one without a name, which counts the rows, is dropped.
-    named = [level for level, name in enumerate(frame.index.names) if name is not None]
+    named = [level for level, name in enumerate(frame.index.names) if name not in (None, *frame)]
     frame = frame.reset_index(named).reset_index(drop=True)
     frame = frame.drop(columns=[name for name in frame.columns if is_index(name)])
     names = [str(name) for name in frame.columns]
@@ -634,9 +642,12 @@ def _read_statistics(path: Path, form: Format) -> _Read:
     for name, of in labels.items():
         steps = pd.Series([*of.values()], pd.to_numeric(pd.Index([*of]), errors="coerce")).sort_index()
         is_scale = about.variable_measure.get(name) == "ordinal" and steps.is_unique and len(steps) > 2
-        # Letters have no order, and a code far from all others, such as 99, is no step.
+        # Letters have no order, and a code far from all others, such as 99, or a 9 for 'none' behind 4, is no step.
         codes = steps.index[steps.map(is_step)]
-        is_scale = is_scale and 3 * np.diff(codes).max(initial=0) <= 2 * (codes.max() - codes.min())
+        gaps, unknown = np.diff(codes), steps[codes[1:]].map(is_unknown).to_numpy(bool)
+        is_scale &= (
+            3 * gaps.max(initial=0) <= 2 * (codes.max() - codes.min()) and not (gaps[unknown] > 1).any()
+        )
         frame[name] = frame[name].map(of).astype(pd.CategoricalDtype(steps, True) if is_scale else "category")
     names = shortened(", ".join(labels), 200)
     return frame, [f"the labels of the codes are the values of {names}"] if names else []

@@ -27,7 +27,8 @@ _FEW_TO_MOVE, _FEW_CELLS = 50, 300
 # table exceeds its bounds, or as many as a flow needs.
 _NEARBY = 10
 # If a cell of the argmin's table is off the soft table by more points, many points are equally cheap in two clusters.
-_TIED = 2
+# A flow, which counts in mean weights, then helps. Of at most _FEW_TIED weighted points it may do harm as well.
+_TIED, _FEW_TIED = 2, 10_000
 # With this many clusters, at most _FEW_MOVED points may move at each boundary, each to its _FEW_ENTERED cheapest
 # clusters.
 _MANY_CLUSTERS, _FEW_MOVED, _FEW_ENTERED = 64, 32, 16
@@ -80,7 +81,8 @@ def round_prices(
         units = np.maximum(np.maximum(counts - table, 0).sum(axis=1).astype(int), least)
     near, found = _near(points, solved.prices, labels, units), []
     # Few points sometimes end at better labels if they move from those of the argmin.
-    for wanted in (table, counts) if few and tied else (table,):
+    both = tied and (few or (points.weights is not None and points.n_samples <= _FEW_TIED))
+    for wanted in (table, counts) if both else (table,):
         near = near._replace(labels=labels[near.rows].astype(np.int64))
         added, moved = _flow(near, solved.prices, counts, wanted)
         more, moved = move_points(near, criterion, moved, unit)
