@@ -108,24 +108,6 @@ def test_sums_agree_with_those_of_points_in_memory(blobs, mapped):
             np.testing.assert_allclose(a, b, rtol=1e-9)
 
 
-def test_rows_that_may_move_include_the_nearest(blobs, mapped):
-    X, codes = blobs
-    chunks = open_chunks(*mapped, **SMALL).chunks
-    far = ChunkedPoints(chunks, Engine(), survey(chunks, Engine(), sample_rows=500, seed=0), K)
-    near = TiledPoints.pack(X, codes.astype(np.int32), J, K, shift=far.shift)
-    prices, units = np.random.default_rng(1).normal(scale=0.3, size=(J, K)), np.array([40, 1, 3])
-    for points in (far, near):
-        points.measure(X[:K].astype(float))
-    lazy, own = far.priced(prices)[0], near.priced(prices)[0]
-    found, *of_found = far.movable(prices, lazy, units)
-    rows, *of_rows = near.movable(prices, own, units)
-    places = {row: i for i, row in enumerate(found.tolist())}
-    assert set(rows.tolist()) <= set(places)
-    for lazily, here in zip(of_found, of_rows, strict=True):
-        np.testing.assert_array_equal(lazily[[places[row] for row in rows.tolist()]], here)
-    np.testing.assert_array_equal(lazy[rows], own[rows])
-
-
 # Fits
 
 
@@ -269,15 +251,6 @@ def test_costs_do_not_depend_on_the_unit_or_the_origin(model, change, blobs):
 
 
 # Where the rows are
-
-
-def test_sizes_are_bounded_without_groups(blobs, mapped):
-    X, path = blobs[0], mapped[0]
-    model = fitted(PriceFairKMeans(K, size_min=0.9, size_max=1.1, n_init=1, random_state=0), path)
-    sizes = np.bincount(model.labels_) * K / len(X)
-    assert sizes.min() >= 0.9
-    assert sizes.max() <= 1.1
-    assert (model.predict(X) != model.labels_).sum() == model.n_rounded_
 
 
 def test_a_part_of_a_mapped_array_is_read_from_its_place(blobs, mapped):

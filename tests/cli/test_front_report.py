@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
-from commands import refused, run, told
+from commands import run, told
 
 from fairclust import FrontDisplay
 from fairclust.cli.front import answer
@@ -95,11 +95,6 @@ def test_a_setting_that_fails_is_a_note(people, front, tmp_path):
     assert "fairlets are made for two groups, found 3" in text
     assert "fairlets are made for two groups, found 3" in page.read_text(encoding="utf-8")
     assert points.method.tolist() == ["KMeans"]
-
-
-def test_a_front_needs_a_start(people, capsys):
-    arguments = ("--sensitive", "sex", "--n-clusters", "2", "--starts", "0")
-    assert '"0" for --starts. Must be >= 1.' in refused(run(capsys, "front", people, *arguments))
 
 
 def test_a_front_of_k_means_alone(people, capsys):

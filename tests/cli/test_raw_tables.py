@@ -89,18 +89,6 @@ def cost_of(text):
     return text.partition("(sum of squared distances ")[2].partition(";")[0].replace(",", "")
 
 
-def test_ranges_of_a_column_of_numbers(people, capsys, tmp_path):
-    err = refused(fit(capsys, people, "gender", "age"))
-    assert "'age' holds" in err and "--bins 4" in err
-    options = ("--bins", 3, "--set", "tolerance=0.3", "--save", tmp_path / "model")
-    text = told(fit(capsys, people, "gender", "age", *options))
-    assert " to below " in text
-    # Rows without an age have no group.
-    found = predicted(capsys, tmp_path / "model", people)
-    assert found.reason[:5].tolist() == ["no value in age"] * 5
-    assert found.cluster.isna().tolist() == found.reason.notna().tolist() == [True] * 5 + [False] * (N - 5)
-
-
 def test_the_mean_of_a_column_of_numbers_is_bounded(people, capsys, tmp_path):
     model, labels = tmp_path / "model", tmp_path / "labels.csv"
     mean = ("--set", "mean_tolerance={'age': 0.05}", "--set", "tolerance=0.2")
@@ -563,10 +551,6 @@ def test_what_tables_in_chunks_do_not_take(people, parts, capsys, monkeypatch):
     for options, message in (
         (("gender", "--method", "bfkm"), "needs all rows in memory; price, vfc and kmeans do not"),
         (("gender", "--weight", "age"), "--weight: rows of tables that are read in chunks count one each"),
-        (
-            ("gender", "--set", "mean_tolerance={'gender': 0.1}"),
-            "mean_tolerance is for rows in memory",
-        ),
         (("gender", "--workers", 0), "for --workers. Must be >= 1."),
         (("gender", "--workers", 2, "--scheduler", "tcp://a:1"), "cannot be combined with --scheduler"),
     ):

@@ -20,15 +20,6 @@ def prepared(catalogue, name):
 
 
 @pytest.mark.parametrize(
-    "name", ["synthetic", "synthetic_unequal", "census_like", "diabetes_sklearn", "toy_blobs"]
-)
-def test_deterministic(catalogue, name):
-    first, second = prepared(catalogue, name), prepared(catalogue, name)
-    assert first.card["data_hash"] == second.card["data_hash"]
-    assert first.card["generator"].startswith("fairclust.datasets.")
-
-
-@pytest.mark.parametrize(
     ("name", "sizes", "paper", "unfair_is_cheaper"),
     [("synthetic", [200, 200], 207.80, True), ("synthetic_unequal", [300, 100], 159.75, False)],
 )

@@ -70,18 +70,13 @@ def test_http_on_loopback(host):
 @pytest.mark.parametrize(
     ("scale", "steps"),
     [
-        ("none", ()),
-        ("standardize", ("standardize",)),
-        ("minmax", ("minmax",)),
         ("l2", ("standardize", "l2")),
         (["l2"], ("l2",)),
         ([], ()),
-        (None, ("standardize", "l2")),
     ],
 )
 def test_scale_words(scale, steps):
-    given = {} if scale is None else {"scale": scale}
-    assert DatasetSpec.model_validate(TABLE | given).scale == steps
+    assert DatasetSpec.model_validate(TABLE | {"scale": scale}).scale == steps
 
 
 def test_catalogue_names_the_nearest_source():
@@ -101,15 +96,6 @@ def test_sources_of_a_data_set():
     assert catalogue.sources_of("own")["own.groups"].path == "g.csv"
     assert list(catalogue.sources_of("named")) == ["s"]
     assert catalogue.sources_of("made") == {}
-
-
-def test_shipped_catalogue(catalogue):
-    used = {name for dataset in catalogue.datasets for name in catalogue.sources_of(dataset)}
-    assert used == set(catalogue.sources)
-    # These files were not available, so their hash is unknown and the data card says 'not verified'.
-    unknown = {name for name, spec in catalogue.sources.items() if spec.content_sha256 is None}
-    elsewhere = {"acs_income", "adult_openml", "bank_openml", "athletes", "hmda_2022"}
-    assert unknown == {"census1990_raw", *elsewhere}
 
 
 def test_schema_describes_every_key():

@@ -1,6 +1,5 @@
 """Prepared data sets and graphs on disk: round trips, skipped data sets, and writing that is complete or undone."""
 
-import json
 import os
 import stat
 from pathlib import Path
@@ -8,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from numpy.testing import assert_array_equal
 
 from fairclust.datasets.errors import DatasetError, DatasetSkipped
 from fairclust.datasets.prepare import prepare_dataset
@@ -49,19 +47,6 @@ def complete():
 
 def names(folder):
     return sorted(p.name for p in folder.iterdir())
-
-
-def test_round_trip(tmp_path):
-    ds = make()
-    save_prepared(ds, tmp_path / "deep" / "toy")
-    back = load_prepared(tmp_path / "deep" / "toy")
-    assert_array_equal(back.X, ds.X)
-    assert_array_equal(back.groups, ds.groups)
-    assert (back.X.dtype, back.groups.dtype) == (np.float64, np.int32)
-    assert (back.feature_names, back.group_names) == (ds.feature_names, ds.group_names)
-    assert back.card == json.loads(json.dumps(ds.card))
-    assert names(tmp_path / "deep") == ["toy"]
-    assert names(tmp_path / "deep" / "toy") == ["arrays.npz", "card.json"]
 
 
 def test_other_users_may_read_the_folder(tmp_path):

@@ -2,7 +2,6 @@
 
 import csv
 import io
-import json
 from typing import NamedTuple
 
 import numpy as np
@@ -173,12 +172,3 @@ def test_cells_that_count_as_zero(tmp_path):
         read(tmp_path, "fee,g\nNA,x\nTrue,y\n", [0], as_zero=("NA",))
     dropped = read(tmp_path, "fee\nNA\n7\n-\n", [0], drops={0: ["-"]}, as_zero=("NA",))
     assert_array_equal(dropped.numbers[:, 0], [0, 7])
-
-
-def test_other_formats_are_read_by_their_names(tmp_path):
-    people = json.dumps([{"age": 31, "sex": "f", "fee": None}, {"age": 45, "sex": "m", "fee": 2}])
-    found = read(tmp_path, people, ["age", "fee"], ["sex"], name="t.json", as_zero=("",))
-    assert_array_equal(found.numbers, [[31, 0], [45, 2]])
-    assert words(found) == ["f", "m"]
-    with pytest.raises(DatasetError, match=r"column 'fee': .* found '' in data row 1, 1 such cell"):
-        read(tmp_path, people, ["age", "fee"], name="t.json")

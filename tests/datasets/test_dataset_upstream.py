@@ -85,12 +85,3 @@ def test_shape_and_sizes(catalogue, name, tmp_path):
     ds = prepare_dataset(name, dataset, {source: path}, {source: SourceSpec(path=str(path))})
     assert ds.X.shape == (sum(sizes), width)
     assert [group["size"] for group in ds.card["groups"]] == sizes
-
-
-def test_no_entry_has_its_groups_or_its_truth_among_its_features(catalogue):
-    for name, spec in catalogue.datasets.items():
-        inside = [column for column in spec.sensitive_columns if column.source is None]
-        if inside and spec.features != "all":
-            columns = [*spec.features, *spec.ordered]
-            assert not {column.column for column in inside} & set(columns), name
-            assert spec.truth not in columns, name

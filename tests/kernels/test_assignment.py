@@ -134,23 +134,6 @@ def test_plain_steps_in_one_pass_agree_with_those_that_store_distances(n_feature
         np.testing.assert_allclose(sums, expected, rtol=1e-6)
 
 
-def test_equal_rows_of_a_group_are_one_point():
-    rng = np.random.default_rng(0)
-    X, groups = rng.integers(3, size=(900, 3)).astype(float), rng.integers(2, size=900).astype(np.int32)
-    points = TiledPoints.pack(X, groups, 2, 4, dtype=np.float64)
-    joined, mean = points.of_distinct_rows
-    assert joined.n_samples == len(np.unique(np.c_[X, groups], axis=0)) == pytest.approx(900 / mean)
-    np.testing.assert_allclose(joined.group_sizes * mean, points.group_sizes)
-    prices, centers = rng.normal(size=(2, 4)), rng.normal(size=(4, 3))
-    for one in (joined, points):
-        one.measure(centers)
-    for found, expected in zip(
-        joined.soft_moments(2.0, prices), points.soft_moments(2.0, prices), strict=True
-    ):
-        np.testing.assert_allclose(mean * found, expected)
-    assert mean * joined.priced(prices)[3] == pytest.approx(points.priced(prices)[3])
-
-
 def test_quotients_of_the_kernels_are_rounded_correctly():
     # The flag "arcp" allows compilers to approximate them, by an instruction whose digits depend on the processor.
     @numba.njit(fastmath=FAST)

@@ -73,27 +73,6 @@ def test_lists_tell_when_they_are_too_short():
     assert not some.fit_centers
 
 
-def test_points_that_can_move_are_the_cheapest_of_each_cluster():
-    some, table, centers, prices = points(10)
-    labels = some.priced(prices)[0]
-    a = ((some.X[:, None] - centers) ** 2).sum(axis=2)
-    near, groups, *of_near = some.movable(prices, labels, np.full(J, 3))
-    for j in range(J):
-        rows, excess, clusters = (part[groups == j] for part in (near, *of_near))
-        chosen = a[rows[:, None], clusters]
-        np.testing.assert_allclose(excess - excess[:, :1], chosen - chosen[:, :1], atol=1e-9)
-        tiles = np.flatnonzero(table.layout.group == j)
-        begin, number = table.layout.start[tiles], table.layout.count[tiles]
-        own = np.concatenate([table.layout.order[i : i + n] for i, n in zip(begin, number, strict=True)])
-        assert len(own) and len(np.unique(rows)) == len(rows)
-        for k in np.unique(labels[rows]):
-            inside = own[labels[own] == k]
-            regret = a[inside] + prices[j] - (a[inside, k] + prices[j, k])[:, None]
-            regret[:, k] = np.inf
-            cheapest = inside[np.argsort(regret.min(axis=1))[:3]]
-            assert np.isin(cheapest, rows).all()
-
-
 def grouped(n_rows=21_000, n_blobs=400):
     rng = np.random.default_rng(1)
     centers = rng.normal(size=(n_blobs, 6))

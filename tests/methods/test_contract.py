@@ -283,12 +283,6 @@ def test_too_few_steps_are_announced_at_the_line_of_the_user(cls, grouped_blobs)
     assert model.converged_
 
 
-def test_plain_kmeans_with_too_few_steps_says_so(grouped_blobs):
-    with pytest.warns(ConvergenceWarning, match="stopped after 1 step, .* raise max_iter") as caught:
-        labels = methods.KMeans(4, max_iter=1, random_state=0).fit(grouped_blobs()[0]).labels_
-    assert {warning.filename for warning in caught} == {__file__} and len(set(labels)) == 4
-
-
 def test_warnings_reach_code_that_is_in_no_module(grouped_blobs):
     model = methods.KMeans(4, max_iter=1, random_state=0)
     with pytest.warns(ConvergenceWarning, match="stopped after 1 step"):

@@ -86,15 +86,6 @@ def test_the_smallest_step_within_the_tolerance_is_taken(grouped_blobs):
     assert gaps[0] < gaps[1] / 2
 
 
-def test_no_transport_is_computed_for_rows_that_are_fair_enough(grouped_blobs, monkeypatch):
-    monkeypatch.delattr("fairclust.methods.interpolated_transport.transport")
-    X, codes = grouped_blobs(n_samples=60)
-    model = InterpolatedTransportClustering(3, tolerance=0.9, random_state=0).fit(X, sensitive_features=codes)
-    assert model.step_ == 0 and len(model.history_) == 1
-    with pytest.raises(NameError):
-        InterpolatedTransportClustering(3, tolerance=0, random_state=0).fit(X, sensitive_features=codes)
-
-
 def test_a_tolerance_that_no_step_is_within_is_announced(grouped_blobs):
     X, codes = grouped_blobs(n_samples=100)
     model = InterpolatedTransportClustering(3, tolerance=0.0, random_state=0)

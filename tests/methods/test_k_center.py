@@ -40,19 +40,6 @@ def test_assignment_has_the_radius_of_the_full_program(seed, n_groups, tolerance
     assert (table < np.outer(upper, sizes) + 2).all()
 
 
-def test_fair_k_center(grouped_blobs):
-    X, codes = grouped_blobs(n_groups=3)
-    radii = []
-    for tolerance in (0.8, 0.2, 0.0):
-        model = FairKCenter(4, tolerance=tolerance, random_state=0).fit(X, sensitive_features=codes)
-        assert model.violation_ < 2
-        assert model.radius_ >= model.plain_radius_
-        away = np.linalg.norm(X - model.cluster_centers_[model.labels_], axis=1)
-        assert away.max() == pytest.approx(model.radius_)
-        radii.append(model.radius_)
-    assert radii == sorted(radii)
-
-
 def test_more_than_forty_clusters():
     """The sets of clusters that points can reach do not fit into one key of 63 bits."""
     rng = np.random.default_rng(0)

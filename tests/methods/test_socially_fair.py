@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose
 from scipy.optimize import minimize
 from scipy.spatial.distance import cdist
 
-from fairclust.methods import KMeans, SociallyFairKMeans
+from fairclust.methods import SociallyFairKMeans
 from fairclust.metrics import group_costs
 from twins import means_of
 
@@ -44,19 +44,6 @@ def test_steps_are_those_of_a_plain_transcription(n_groups, seed):
         assert len(np.unique(labels)) == 3
         centers = slow_centers(X, codes, labels, 3)
     assert_allclose([step["objective"] for step in model.history_], objectives, rtol=1e-4)
-
-
-@pytest.mark.parametrize("n_groups", [2, 3])
-def test_the_worst_group_pays_less_than_with_k_means(grouped_blobs, n_groups):
-    X, codes = grouped_blobs(n_groups=n_groups)
-    X[codes == 1] *= 2
-    plain = KMeans(4, n_init=10, random_state=0).fit(X, sensitive_features=codes)
-    fair = SociallyFairKMeans(4, random_state=0).fit(X, sensitive_features=codes)
-    before = group_costs(X, plain.labels_, sensitive_features=codes)
-    after = group_costs(X, fair.labels_, sensitive_features=codes, centers=fair.cluster_centers_)
-    assert_allclose(after, fair.group_costs_, rtol=1e-5)
-    assert after.max() < 0.98 * before.max()
-    assert 0 <= fair.gap_ < 1e-4
 
 
 @pytest.mark.parametrize("max_iter", [1, 2, 3])

@@ -1,6 +1,5 @@
 """Papers as data: the file of a paper, and the CSV of what it reports."""
 
-import pandas as pd
 import pytest
 
 from fairclust.pipeline.config import ConfigError, load_config
@@ -55,17 +54,6 @@ def test_errors_name_the_key_and_the_fix(changes, message):
 
 
 # Reported values
-
-
-def test_types_and_optional_columns(tmp_path):
-    found = load(tmp_path, f"{HEAD},note\n1,a,3,m,sse,12.50,\n1,a,,m,balance,,not printed\n")
-    assert found.value.tolist()[0] == 12.5 and pd.isna(found.value[1])
-    assert found.decimals[0] == 2 and pd.isna(found.decimals[1])
-    assert found.n_clusters.tolist() == [3, pd.NA]
-    assert found.dtypes.astype(str)[["table", "n_clusters", "lam", "value", "note"]].tolist() == [
-        "string", "Int64", "float64", "float64", "string"
-    ]  # fmt: skip
-    assert found.lam.isna().all()
 
 
 @pytest.mark.parametrize(

@@ -125,26 +125,6 @@ def test_a_table_has_the_layout_of_the_paper(values, cells, tmp_path):
     assert r"\textbf{10.05} [0.010]$\checkmark$" in latex and r"22.00-- [0.050$\neq$]" in latex
 
 
-def test_a_wide_table_is_cut_into_blocks_of_a_hundred_characters(tmp_path):
-    methods = [f"method{i}" for i in range(8)]
-    values = reported(tmp_path, *(f"{name},{of},0.5" for name in methods for of in ("sse", "balance")))
-    cells = frame([cell for name in methods for cell in starts(name, [0.5], balance=0.5)])
-    by_method = {f"A method {name}": {"method": name} for name in methods}
-    layout = {
-        "rows": {"Town": {"dataset": "town"}},
-        "columns": [{"S": {"metric": "sse"}, "B": {"metric": "balance"}}],
-    }
-    layout["columns"].append(by_method)
-    text = made(tmp_path, {"layout": layout, "settings": {name: {} for name in methods}}, values, cells)
-    heads = [row for row in rows_in(text) if row[1] in ("S", "B")]
-    assert len(heads) == 2 and len(heads[0]) == 9
-    # The reported values stand beneath ours.
-    assert ["reported", *["0.5"] * 8] in rows_in(text)
-    narrow = {**layout, "columns": [layout["columns"][0], dict(list(by_method.items())[:2])]}
-    text = made(tmp_path, {"layout": narrow, "settings": {name: {} for name in methods}}, values, cells)
-    assert max(map(len, text.partition("\n- ")[0].splitlines())) <= 100
-
-
 def test_a_layout_that_does_not_tell_values_apart_is_refused(values, cells, tmp_path):
     layout = {**LAYOUT, "columns": [{"Cost": {"metric": "sse"}}]}
     with pytest.raises(ValueError, match=r"layout of table 1 shows several values in one cell"):

@@ -44,15 +44,6 @@ def test_bounding_one_of_several_columns_equals_one_column():
     assert one.lower_bound <= each.lower_bound * (1 + 1e-9) <= crossed.lower_bound * (1 + 2e-9)
 
 
-def test_equal_weights_are_a_unit():
-    a, columns = people(300, 4)
-    equal = fair_assignment(a, columns, sample_weight=np.full(300, 2.5))
-    plain = fair_assignment(a, columns)
-    assert equal.lower_bound == pytest.approx(2.5 * plain.lower_bound, rel=1e-6)
-    assert plain.slack > 0
-    np.testing.assert_allclose(equal.violation, 2.5 * plain.violation, atol=1e-9)
-
-
 def test_budget():
     a, columns = people()
     nearest = a.min(axis=1).sum()
