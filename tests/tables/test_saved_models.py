@@ -107,6 +107,18 @@ def test_a_saved_model_keeps_every_option(fitted, people, options):
     assert_same(before, after, people)
 
 
+def test_a_model_of_decimal_commas_reads_points_between_commas(people, fitted, tmp_path):
+    frame = pd.read_csv(people)[["sex", "age"]]
+    frame["age"] = frame.age.round(3)
+    frame.to_csv(tmp_path / "de.csv", sep=";", decimal=",", index=False)
+    model, _, _ = fitted("--sensitive", "sex", "--method", "kmeans", table=tmp_path / "de.csv")
+    frame.assign(age=frame.age.astype(str).where(frame.index > 0, "unknown")).to_csv(
+        tmp_path / "en.csv", index=False
+    )
+    same, other = (model.predict(model.read(tmp_path / f"{name}.csv")) for name in ("de", "en"))
+    assert other[1:].tolist() == same[1:].tolist() and model.read(tmp_path / "de.csv").age.dtype == float
+
+
 @pytest.mark.parametrize("method", ["price", "vfc"])
 def test_combinations_that_did_not_occur_keep_their_prices(fitted, people, tmp_path, method):
     frame = pd.read_csv(people)
