@@ -143,7 +143,6 @@ def test_labels_belong_to_the_rows_that_columns_of_both_tables_name(tmp_path):
         assert len(read(other.assign(row=rows))) == 8
     with pytest.raises(UserError, match="the first is 2 in row 6"):
         read(labels, n_clusters=2)
-    # A number may have fewer digits than in the table.
     table["weight"] = table.person / 7
     assert (
         read(table.round(3).drop(columns="person").assign(cluster=labels.cluster)) == labels.cluster.tolist()

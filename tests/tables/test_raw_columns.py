@@ -252,7 +252,6 @@ def test_an_ordered_categorical_is_a_scale():
     np.testing.assert_array_equal(read(stated), [0, 1, 2] * 50)
     odd = column(["none", "small", "medium", "large"] * 50).odd
     assert odd.endswith("if 'none' is a step, --ordered states it")
-    # 'No' and 'none' are one step.
     assert column(["no", "none", "mild", "severe"] * 50).reading["levels"] == ["no", "mild", "severe"]
 
 
