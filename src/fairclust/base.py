@@ -381,7 +381,9 @@ class FairClusterer(_Clusters, ClusterMixin, BaseEstimator, ABC):
         groups = groups_of_rows(sensitive_features, counted, len(weights))
         # An error names a row of all the data, not one of those that count.
         self._validate_params()
-        self._valid_rows(X)
+        rows = self._valid_rows(X)
+        # The numbers of rows without a weight may be too large.
+        self._framing(np.where(weights[:, None] != 0, rows, rows[counted[0]]))
         self._group_codes(sensitive_features, len(weights))
         self._fit_rows(_safe_indexing(X, counted), groups, weights[counted])
         labels = np.empty(len(weights), self.labels_.dtype)
