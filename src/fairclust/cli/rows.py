@@ -6,7 +6,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
@@ -128,15 +128,13 @@ def read_rows(args: Raw, means: Collection[str] = ()) -> RowsInMemory:
             raise UserError(
                 f"--weight: no cell of {shortened(repr(name))} is a positive number. Fix: name a column of numbers"
             )
-    seen = frame[counted]
-    decision = decided(seen, args, means)
-    preparation = decision.preparation
-    groups = preparation.groups(seen)
-    reasons = preparation.reasons(seen, groups)
-    X = preparation.transform(seen)[reasons == ""]
-    reasons = reasons.reindex(frame.index, fill_value=f"no positive number in {args.weight}")
+    decision = decided(frame[counted], args, means)
+    preparation = replace(decision.preparation, strict=False)
+    groups = preparation.groups(frame)
+    reasons = preparation.reasons(frame, groups)
+    reasons[(reasons == "") & ~counted] = f"no positive number in {args.weight}"
     keep = reasons == ""
-    kept, groups = frame[keep], groups[keep[counted]]
+    kept, groups = frame[keep], groups[keep]
     crossed = cross(groups).to_numpy(dtype=str)
     names, first, codes, sizes = np.unique(
         crossed, return_index=True, return_inverse=True, return_counts=True
@@ -151,9 +149,9 @@ def read_rows(args: Raw, means: Collection[str] = ()) -> RowsInMemory:
             "cluster is like counts every row once"
         )
     return RowsInMemory(
-        preparation=preparation,
+        preparation=decision.preparation,
         columns=decision.columns,
-        X=X,
+        X=preparation.transform(kept),
         combinations=groups.iloc[first].set_axis(names),
         sizes=dict(zip(names.tolist(), sizes.tolist(), strict=True)),
         notes=[*notes, *decision.notes[decision.n_urgent :], *frame.attrs["spellings"]],

@@ -452,10 +452,7 @@ class Plan:
         return [asdict(grid) for grid in fit.grids]
 
     def fit_code(self, fit: Fit) -> str:
-        """Fingerprints of the code of a method and of what calls it; keys of fits depend on it.
-
-        The instructions that a processor may use (`same_digits`) are like code.
-        """
+        """Fingerprints of the code of a method and of what calls it, and `same_digits`; keys of fits depend on it."""
         code = class_fingerprint(self.method(fit).class_) + code_fingerprint("fairclust.pipeline.fit_cell")
         return code if self.config.same_digits else f"{code}-native"
 

@@ -488,7 +488,7 @@ def combine(
     `sizes` are those of the groups. Without a bound on sizes, `least` and `most` are 0 and infinity.
     """
     n_clusters = len(least)
-    # A largest size has a row even if no cluster can exceed it, because with more clusters it may bind.
+    # A largest size stays a bound even if no cluster can exceed it: with the more clusters of the search, it may bind.
     size_rows = [(1.0, np.minimum(most, sizes.sum()))] if np.isfinite(most).any() else []
     if least.any():
         size_rows.append((-1.0, -least))

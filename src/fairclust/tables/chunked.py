@@ -85,14 +85,8 @@ def prepare_chunks(
         notes.insert(0, f"roles of columns, usual values and scales are those of {drawn}")
     sample.attrs["decimal"] = "."
     decision = decided(sample)
-    # Odd cells may gather in one chunk, and their share of all rows was known when the roles were decided.
-    known = decision.preparation
-    known = replace(
-        known,
-        columns=[replace(of, reading={**of.reading, "odd": True}) for of in known.columns],
-        readings={name: {**of, "odd": True} for name, of in known.readings.items()},
-    )
-    chunks = [replace(chunk, preparation=known) for chunk in chunks]
+    preparation = replace(decision.preparation, strict=False)
+    chunks = [replace(chunk, preparation=preparation) for chunk in chunks]
     counted = [*engine.run(_counted, chunks)]
     prepared = [
         replace(chunk, n_rows=sum(of.sizes.values())) for chunk, of in zip(chunks, counted, strict=True)

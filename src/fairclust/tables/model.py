@@ -52,6 +52,7 @@ class TableModel:
         frame = read(decimal=decimal or found.decimal)
         if decimal is None and found.decimal == "," == frame.attrs["delimiter"]:
             frame = read()
+            # A column of texts is read with the decimal point of the fit.
             numbers = {*found.ranges, *(of.name for of in found.columns if of.role == "number")}
             for name in numbers.intersection(frame.columns):
                 if is_text(frame[name]):
@@ -74,7 +75,7 @@ class TableModel:
         try:
             X = self.preparation.transform(frame[keep])
         except TableError:
-            # Cells that are no numbers may gather in some of the rows.
+            # It may have fewer cells that are no numbers, by their share, if all rows are counted.
             X = self.preparation.transform(frame)[keep]
         frame = frame[keep]
         groups = self._groups(frame)

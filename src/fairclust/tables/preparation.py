@@ -110,6 +110,9 @@ class Preparation:
     readings: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     texts: list[str] = field(default_factory=list)  # columns that are text, and not numbers
     decimal: str = "."  # of the table
+    # Whether many cells that are no numbers are an error. In the rows of a fit, `decide` has judged how many there are,
+    # and a part of these rows can have more of them.
+    strict: bool = True
 
     @property
     def features(self) -> list[str]:
@@ -132,7 +135,7 @@ class Preparation:
             if name not in frame:
                 raise TableError(f"the table has no sensitive column {name!r}")
             if (ranges := self.ranges.get(name)) is None:
-                cells = read(frame[name], Column(name, "category", reading=self.readings.get(name, {})))
+                cells = self._read(frame, Column(name, "category", reading=self.readings.get(name, {})))
             else:
                 ends = [-np.inf, *np.asarray(ranges.edges), np.inf]
                 cut = pd.cut(self._numbers(frame, name), ends, right=False, labels=ranges.values)
@@ -164,7 +167,10 @@ class Preparation:
 
     def _numbers(self, frame: pd.DataFrame, name: str) -> pd.Series:
         """The numbers of a sensitive column."""
-        return read(frame[name], Column(name, "number", reading=self.readings.get(name, {})))
+        return self._read(frame, Column(name, "number", reading=self.readings.get(name, {})))
+
+    def _read(self, frame: pd.DataFrame, column: Column) -> pd.Series:
+        return read(frame[column.name], column, strict=self.strict)
 
     def for_method(self, frame: pd.DataFrame, groups: pd.DataFrame, *, by_column: bool) -> Any:
         """The groups as a method takes them: columns by name, or their combinations as text, shape (n_rows,).
@@ -180,7 +186,7 @@ class Preparation:
         """Why a row gets no label, as text, which is empty if it gets one. Without `groups`, it needs no group."""
         lacks = pd.DataFrame(index=frame.index) if groups is None else groups.isna()
         if self.missing == "drop":
-            missing = {column.name: read(frame[column.name], column).isna() for column in self.columns}
+            missing = {column.name: self._read(frame, column).isna() for column in self.columns}
             lacks = lacks.join(pd.DataFrame(missing, index=frame.index))
         found = pd.Series("", index=frame.index)
         for name in reversed(lacks.columns):
@@ -196,7 +202,7 @@ class Preparation:
         """
         found = []
         for column in self.columns:
-            cells = read(frame[column.name], column)
+            cells = self._read(frame, column)
             filled = cells.fillna(column.reading["fill"])
             codes, values = (None, ()) if column.is_number else pd.factorize(filled)
             for _, ones, mean, scale in column.reading["parts"]:

@@ -26,8 +26,8 @@ _FEW_TO_MOVE, _FEW_CELLS = 50, 300
 # In other cases, this many points of each group may move at each boundary, and one more for each point by which the
 # table exceeds its bounds, or as many as a flow needs.
 _NEARBY = 10
-# If a cell of the argmin's table is off the soft table by more points, many points are equally cheap in two clusters.
-# A flow, which counts in mean weights, then helps. Of at most _FEW_TIED weighted points it may do harm as well.
+# If a cell of the argmin's table is off the soft table by more points, many points are equally cheap in two clusters,
+# and a flow divides them. It counts in mean weights, so up to _FEW_TIED points with weights try the moves alone, too.
 _TIED, _FEW_TIED = 2, 10_000
 # With this many clusters, at most _FEW_MOVED points may move at each boundary, each to its _FEW_ENTERED cheapest
 # clusters.
@@ -80,7 +80,7 @@ def round_prices(
         least = _NEARBY + int(criterion.excess(table).max())
         units = np.maximum(np.maximum(counts - table, 0).sum(axis=1).astype(int), least)
     near, found = _near(points, solved.prices, labels, units), []
-    # Few points sometimes end at better labels if they move from those of the argmin.
+    # Sometimes the moves end at better labels without the flow.
     both = tied and (few or (points.weights is not None and points.n_samples <= _FEW_TIED))
     for wanted in (table, counts) if both else (table,):
         near = near._replace(labels=labels[near.rows].astype(np.int64))
