@@ -17,10 +17,6 @@ def load(folder, text):
     return load_reported(path)
 
 
-def with_paper(**changes):
-    return small_config(run={"papers": ["doe"]}, papers={"doe": small_paper(**changes)})
-
-
 LAYOUT = {"rows": {"All": {}}, "columns": [{"Cost": {"metric": "sse"}}]}
 TABLE = {"number": "1", "title": "T", "layout": LAYOUT}
 FRONT = {"plot": "front", "title": "F"}
@@ -46,11 +42,12 @@ CLAIM = {"text": "x", "check": "reaches"}
         ({"tables": {"claims": TABLE}}, "? tables: 'claims' is the file of the paper's claims"),
         ({"figures": {"f": FRONT | {"datasets": ["b"]}}}, "figures.f.datasets: there is no 'b'"),
         ({"claims": {"c": CLAIM | {"methods": ["b"]}}}, "claims.c.methods: there is no 'b'"),
+        ({"claims": {"c": CLAIM | {"datasets": []}}}, "claims.c.datasets: .*at least one"),
     ],
 )
 def test_errors_name_the_key_and_the_fix(changes, message):
     with pytest.raises(ConfigError, match=f"papers.doe.{message}"):
-        load_config(with_paper(**changes))
+        load_config(small_config(run={"papers": ["doe"]}, papers={"doe": small_paper(**changes)}))
 
 
 # Reported values

@@ -474,13 +474,9 @@ class Plan:
             always.update(_EXPENSIVE)
         metrics = {}
         for k in dict.fromkeys(grid.n_clusters for grid in fit.grids):
-            asked = always | self._asked_metrics.get((fit.name, k), set())
+            asked = always.union(*(needs.get((fit.name, k), ()) for needs in self.shown.values()))
             metrics[k] = [name for name in METRICS if name in _CHEAP or name in asked]
         return metrics
-
-    @cached_property
-    def _asked_metrics(self) -> Needs:
-        return joined(self.shown.values())
 
     # The run as a whole
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import os
 import platform
+import re
 import signal
 import sys
 import time
@@ -100,11 +101,13 @@ def use_baseline() -> None:
 def end_of_last_attempt(log: Path) -> str:
     """How the attempt before this one failed, as its log says; empty if there was none, or it ended well.
 
-    In a submission of several jobs, those behind one that is killed have not begun.
+    In a submission of several jobs, those behind one that is killed have not begun. The log may also end with an
+    attempt of an earlier run.
     """
     lines = log.read_text(errors="replace").splitlines() if log.is_file() else []
     begun = [number for number, line in enumerate(lines) if line.startswith(_BEGUN)]
-    if len(begun) < 2:
+    attempts = [int(n) for n in re.findall(r"attempt=(\d+)", " ".join(lines[place] for place in begun[-2:]))]
+    if len(attempts) < 2 or attempts[0] != attempts[1] - 1:
         return ""
     last = lines[begun[-2] : begun[-1]]
     said = [line.removeprefix(_ENDED) for line in last if line.startswith(_ENDED)]

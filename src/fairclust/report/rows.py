@@ -200,8 +200,8 @@ class Part(NamedTuple):
     ) -> Choice | None:
         """The front of the cells at the fairness that the paper reports for a method; None if it reports none.
 
-        If the cost at the reported value itself is more than reported, the tolerance of the level counts. It may not
-        make us better than reported, only as good.
+        If no setting reaches the reported value itself, or the cost there is more than reported, the tolerance of the
+        level counts. It may not make us better than reported, only as good.
         """
         number, k = self.spec.number, self.n_clusters
         row = (self.dataset, method, self.spec.own, k, lam)
@@ -213,7 +213,7 @@ class Part(NamedTuple):
         choice = at_level(cells, level[0], match, cost)
         mean = choice.spread(match.order).mean
         higher = column_of(match.order).direction == "higher"
-        if choice.reached and (mean >= cost if higher else mean <= cost):
+        if choice.reached and not (mean < cost if higher else mean > cost):
             return choice
         return at_level(cells, level[1], match, cost)._replace(loosened=True)
 
