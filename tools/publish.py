@@ -118,7 +118,9 @@ def publish(args: argparse.Namespace) -> str:
     runs = {file.stem: Plan(user_config([file])) for file in args.page_of}
     for run in runs.values():
         _origin(run)
-    others = {at.with_stem(name): Path(run.results, at) for name, run in runs.items() for at in (PAGE, SCORES)}
+    others = {
+        at.with_stem(name): Path(run.results, at) for name, run in runs.items() for at in (PAGE, SCORES)
+    }
     for path in others.values():
         if not path.is_file():
             raise UserError(f"--page-of: {path} does not exist: make this run first")

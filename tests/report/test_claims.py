@@ -453,10 +453,7 @@ def test_the_setting_that_represents_a_method(fronts):
         ({"options": {"factor": 2, "margin": 1}}, "'margin' replaces 'factor'"),
         ({"options": {"whole_range": True}}, ".options: compare needs 'equal'"),
         ({"check": "reaches"}, ".options: reaches needs 'level'"),
-        (
-            {"options": {"equal": "sse", "level_from": "reported", "table": "9"}},
-            ".options.table: there is no '9'",
-        ),
+        ({"options": {"equal": "sse", "level_from": "reported", "table": "9"}}, "table: there is no '9'"),
         ({"options": {"equal": "sse"}}, ".options: compare needs 'level_from'"),
         ({"options": {"level_from": "both"}}, ".options: compare needs 'equal'"),
         ({"options": {"equal": "sse", "level_from": "reported"}}, "needs 'table'"),
@@ -484,8 +481,5 @@ def test_claims_are_written(tmp_path, fronts):
     assert together.verdict.to_dict() == {"cheaper": "holds", "fair": "not tested"}
     assert found.n_clusters.dropna().to_list() == [10]
     text = (tmp_path / "claims.md").read_text()
-    assert (
-        "Verdicts on 2 claims: holds 1, not tested 1." in text
-        and "\n**holds**\n" in text
-        and "Own is &lt;cheaper&gt;." in text
-    )
+    for words in ("Verdicts on 2 claims: holds 1, not tested 1.", "\n**holds**\n", "Own is &lt;cheaper&gt;."):
+        assert words in text

@@ -20,7 +20,6 @@ from fairclust.report.verdicts import (
     DIFFERS,
     LESS_FAIR,
     NOT_COMPARABLE,
-    OF_VALUES,
     OFF,
     ON_FRONT,
     ONLY_UNJUDGED,
@@ -165,21 +164,14 @@ def test_at_matched_fairness_the_front_is_read_at_the_level(tmp_path):
         *starts("own", [180.0, 180.0], lam=2, fairness_error=0.0),
     ]
     assert said(matched(values, cells)) == (AGREES, ON_FRONT)
-
-
-@pytest.mark.parametrize("order", ["lam", "sse", "accuracy"])
-@pytest.mark.parametrize(
-    "metric, reported_value, ours, finding",
-    [
-        ("accuracy", 0.6, 0.8, OF_VALUES[CHEAPER]),
-        ("accuracy", 0.6, 0.3, OF_VALUES[DEARER]),
-        ("sse", 100, 50.0, CHEAPER),
-    ],
-)
-def test_a_row_is_judged_by_its_own_value_in_every_order(order, metric, reported_value, ours, finding, tmp_path):
-    values = reported(tmp_path, "own,balance,0.40", f"own,{metric},{reported_value}")
-    cells = starts("own", [ours] * 3, metric, lam=1, **{"balance": 0.41, "sse": 1.0, "accuracy": 0.5, metric: ours})
-    assert only(judged(table(match={"fairness": "balance", "order": order}), values, cells)).finding == finding
+    # In every order, a row is judged by its own value, which may be no cost.
+    for metric, ours, finding in (("sse", 50.0, CHEAPER), ("accuracy", 150.0, "as fair as reported, and better"),
+                                  ("accuracy", 9.0, DEARER.replace("cost", "value"))):  # fmt: skip
+        values = reported(tmp_path, "own,balance,0.40", f"own,{metric},100.0")
+        cells = list(starts("own", [ours] * 3, metric, lam=1, balance=0.41))
+        for order in ("lam", metric):
+            spec = table(match={"fairness": "balance", "order": order})
+            assert only(judged(spec, values, cells)).finding == finding
 
 
 def test_a_level_out_of_reach_shows_the_setting_nearest_to_the_reported_values(tmp_path):

@@ -105,14 +105,7 @@ def test_snakemakes_report_lists_every_table_once(direct, tmp_path):
     direct.run("--report", str(tmp_path / "report.zip"))
     with zipfile.ZipFile(tmp_path / "report.zip") as archive:
         shown = [Path(name).name for name in archive.namelist() if "/data/raw/" in name]
-    assert sorted(shown) == [
-        "claims.csv",
-        "fig1.png",
-        "fig2.png",
-        "index.html",
-        "scoreboard.csv",
-        "table1.csv",
-    ]
+    assert " ".join(sorted(shown)) == "claims.csv fig1.png fig2.png index.html scoreboard.csv table1.csv"
 
 
 # Damaged files
@@ -167,7 +160,7 @@ def test_verify_accepts_intact_results_and_finds_every_kind_of_damage(direct, tm
         "theirs/fits/people/random.parquet is damaged",
         "theirs/scores/scores.parquet: the row of the fit",
         "theirs/scores/scores.parquet: no file of fits has the fit without a key",
-        "theirs/data/raw/hidden' holds no source.json, or a damaged one",
+        "theirs/data/raw/hidden' has no source.json, or a damaged one",
         "cannot be scored again: gone",
         "sse is",
     ):

@@ -98,23 +98,18 @@ def _score_again(results: Path, fit: Any) -> None:
     """Compute the metrics of a row from its labels again; DatasetError if one differs, or none can be computed."""
     where = f"{fit.path}: {fit.key}"
     try:
-        _compare_scores(results, fit, where)
+        prepared = results / "data" / "prepared" / fit.dataset
+        data = load_prepared(prepared)
+        if not fit.data_hash.startswith(data.content_hash()):
+            raise DatasetError(f"{where} was fitted on other data than that in {prepared}")
+        stated = {name: fit[name] for name in METRICS if not math.isnan(fit[name])}
+        W = load_graph(results / "data" / "graphs" / fit.dataset) if "ncut" in stated else None
+        scored = data.scored(unpacked_labels(fit.labels, fit.n_rows), fit.n_clusters, W)
+        again = score_labels(scored, stated)
+        for name, value in stated.items():
+            if not math.isclose(again[name], value, rel_tol=_TOLERANCE, abs_tol=_TOLERANCE):
+                raise DatasetError(f"{where}: {name} is {again[name]:g}, and the file says {value:g}")
+        if list(json.loads(fit.counts).values()) != scored.table.tolist():
+            raise DatasetError(f"{where}: the counts of groups in clusters differ from those of the file")
     except (DatasetSkipped, AttributeError, TypeError, ValueError) as error:
         raise DatasetError(f"{where} cannot be scored again: {error}") from None
-
-
-def _compare_scores(results: Path, fit: Any, where: str) -> None:
-    data = load_prepared(results / "data" / "prepared" / fit.dataset)
-    if not fit.data_hash.startswith(data.content_hash()):
-        raise DatasetError(
-            f"{where} was fitted on other data than that in {results}/data/prepared/{fit.dataset}"
-        )
-    stated = {name: fit[name] for name in METRICS if not math.isnan(fit[name])}
-    W = load_graph(results / "data" / "graphs" / fit.dataset) if "ncut" in stated else None
-    scored = data.scored(unpacked_labels(fit.labels, fit.n_rows), fit.n_clusters, W)
-    again = score_labels(scored, stated)
-    for name, value in stated.items():
-        if not math.isclose(again[name], value, rel_tol=_TOLERANCE, abs_tol=_TOLERANCE):
-            raise DatasetError(f"{where}: {name} is {again[name]:g}, and the file says {value:g}")
-    if list(json.loads(fit.counts).values()) != scored.table.tolist():
-        raise DatasetError(f"{where}: the counts of the groups in the clusters differ from those of the file")

@@ -87,6 +87,5 @@ def read_record(folder: Path) -> dict[str, Any]:
     """The record of a source; DatasetError if there is none, or a damaged one."""
     try:
         return json.loads((folder / RECORD).read_text())
-    except (OSError, ValueError) as error:
-        fix = f"Fix: delete the folder '{folder}' and run again"
-        raise DatasetError(f"'{folder}' holds no {RECORD}, or a damaged one ({error}). {fix}") from None
+    except (OSError, ValueError):
+        raise DatasetError(f"'{folder}' has no {RECORD}, or a damaged one: delete it and run again") from None

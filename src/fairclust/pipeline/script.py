@@ -101,8 +101,7 @@ def use_baseline() -> None:
 def end_of_last_attempt(log: Path) -> str:
     """How the attempt before this one failed, as its log says; empty if there was none, or it ended well.
 
-    In a submission of several jobs, those behind one that is killed have not begun. The log may also end with an
-    attempt of an earlier run.
+    In a submission of several jobs, those behind one that is killed have not begun; the log has earlier runs as well.
     """
     lines = log.read_text(errors="replace").splitlines() if log.is_file() else []
     begun = [number for number, line in enumerate(lines) if line.startswith(_BEGUN)]
@@ -114,9 +113,8 @@ def end_of_last_attempt(log: Path) -> str:
     if said and said[-1].startswith(_WELL):
         return ""
     asked = last[0].removeprefix(_BEGUN)
-    return (
-        said[-1] if said else f"killed without a message, perhaps out of memory or with its machine: {asked}"
-    )
+    killed = f"killed without a message, perhaps out of memory or with its machine: {asked}"
+    return said[-1] if said else killed
 
 
 def die_with(parent: int) -> None:

@@ -108,10 +108,10 @@ class Check(NamedTuple):
     function: Callable[[Case], Finding]
     options: tuple[str, ...] = ()  # options that the check takes in addition to `_COMMON_OPTIONS`
     n_methods: int = 1  # smallest number of methods that the claim must name
+    most_metrics: float = 1  # largest number of metrics that it may name
     needs: tuple[str, ...] = ()  # options that must be given
     directions: tuple[str, str] = ("higher", "lower")  # what the option `direction` may be
-    most_methods: float = math.inf  # largest number of methods, and of metrics, that the claim may name
-    most_metrics: float = math.inf
+    most_methods: float = math.inf
 
 
 def tested(find: Callable[..., Finding], *about: Any) -> Finding:
@@ -226,7 +226,7 @@ def reaches(case: Case) -> Finding:
 
 def spread_over_seeds(case: Case) -> Finding:
     """The standard deviation of the first method over the starts is at most that of the second."""
-    metric, methods = case.metrics[0], case.claim.methods[:2]
+    metric, methods = case.metrics[0], case.claim.methods
     by_lam = []
     for method in methods:
         settings = case.whole_cells(method).dropna(subset=metric).groupby("params")
@@ -286,9 +286,8 @@ def trend(case: Case) -> Finding:
             more += f"; no setting with K = {ks} uses all clusters in half of its starts"
         return verdict, f"{gap}{metric_label(metric)}{name} by {axis}: {shown}: {more}"
 
-    return together(
-        tested(find, line) for line in ([methods] if x == "sizes" else [[one] for one in methods])
-    )
+    lines = [methods] if x == "sizes" else [[method] for method in methods]
+    return together(tested(find, line) for line in lines)
 
 
 def levels_off(case: Case) -> Finding:
@@ -299,14 +298,11 @@ def levels_off(case: Case) -> Finding:
         if len(points) < 8 or points[0][0] == points[-1][0]:
             raise CannotTest(f"{case.name(method)} has fewer than eight lambdas")
         lams, values = np.array(points).T
-        words = (
-            f"{metric_label(metric)} of {case.name(method)} at {len(lams)} lambdas from {lams.min():g} to "
-        )
-        words += f"{lams.max():g}"
         if not np.ptp(values):
-            raise CannotTest(f"{words}: all values are the same")
+            raise CannotTest(f"all values of {metric_label(metric)} of {case.name(method)} are the same")
         share = float(np.ptp(values[lams >= lams.max() - np.ptp(lams) / 4]) / np.ptp(values))
-        words += f" changes by {percent(share)} of its range over the last quarter"
+        words = f"{metric_label(metric)} of {case.name(method)} at {len(lams)} lambdas from {lams.min():g} "
+        words += f"to {lams.max():g} changes by {percent(share)} of its range over the last quarter"
         return _of_booleans([share <= _SETTLED * HAIR]), words
 
     return together(tested(find, method, metric) for method in case.claim.methods for metric in case.metrics)
@@ -340,22 +336,17 @@ def smooth_beyond(case: Case) -> Finding:
 
 
 _AT_EQUAL = ("equal", "level_from", "level", "whole_range", "table", "order")
+_OF_TREND = ("x", "direction", "minus_lam", "sizes", "power")
 CHECKS: Mapping[str, Check] = {
-    "compare": Check(compare, ("factor", "margin", "direction", "other_dataset", *_AT_EQUAL), 2),
+    "compare": Check(compare, (*_AT_EQUAL, "factor", "margin", "direction", "other_dataset"), 2, math.inf),
     "never_rises": Check(never_rises, most_metrics=0),
     "settles": Check(settles, ("columns", "first"), needs=("columns",), most_metrics=0),
-    "cannot_reach": Check(reaches, ("level",), needs=("level",), most_metrics=1),
-    "reaches": Check(reaches, ("level",), needs=("level",), most_metrics=1),
-    "spread": Check(spread_over_seeds, n_methods=2, most_methods=2, most_metrics=1),
-    "levels_off": Check(levels_off),
-    "smooth_beyond": Check(smooth_beyond, ("level",), needs=("level",), most_metrics=1),
-    "trend": Check(
-        trend,
-        ("x", "direction", "minus_lam", "sizes", "power"),
-        needs=("x", "direction"),
-        directions=("rises", "falls"),
-        most_metrics=1,
-    ),
+    "cannot_reach": Check(reaches, ("level",), needs=("level",)),
+    "reaches": Check(reaches, ("level",), needs=("level",)),
+    "spread": Check(spread_over_seeds, n_methods=2, most_methods=2),
+    "levels_off": Check(levels_off, most_metrics=math.inf),
+    "smooth_beyond": Check(smooth_beyond, ("level",), needs=("level",)),
+    "trend": Check(trend, _OF_TREND, needs=_OF_TREND[:2], directions=("rises", "falls")),
 }
 """Every check, under the name that papers' files use for it."""
 
@@ -383,8 +374,7 @@ def claim_problems(name: str, claim: ClaimSpec, tables: Collection[str]) -> Iter
     }
     for option in choices.keys() & given.keys():
         yield from unknown(f"{key}.options.{option}", [str(given[option])], choices[option])
-    equal = ["equal"]
-    together = {"equal": ["level_from"], "level_from": equal, "whole_range": equal, "order": equal}
+    together = {"equal": ("level_from",), **dict.fromkeys(("level_from", "whole_range", "order"), ("equal",))}
     of_level = {"stated": ["level"], "reported": ["table"]}.get(str(given.get("level_from")), [])
     for option in (*check.needs, *of_level, *(other for one in given for other in together.get(one, []))):
         if option not in given:

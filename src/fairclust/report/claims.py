@@ -38,9 +38,8 @@ def check_claim(claim: ClaimSpec, material: Material) -> pd.DataFrame:
             verdict, numbers = NOT_COMPARABLE, f"{reason}: {numbers}"
         lines.append((dataset, k, verdict, numbers))
     of_places = pd.DataFrame(lines, columns=_RESULT)
-    whole = "; ".join(_by_place(of_places, material.names))
-    together = ("", None, common_verdict(of_places.verdict), whole)
-    return pd.DataFrame([together, *lines], columns=_RESULT).astype({"n_clusters": "Int64"})
+    whole = ("", None, common_verdict(of_places.verdict), "; ".join(_by_place(of_places, material.names)))
+    return pd.DataFrame([whole, *lines], columns=_RESULT).astype({"n_clusters": "Int64"})
 
 
 def _by_place(results: pd.DataFrame, names: Names) -> list[str]:
@@ -62,10 +61,9 @@ def make_claims(material: Material, claims: Mapping[str, ClaimSpec], stem: Path)
         about = {"paper": material.paper, "claim": name, "text": claim.text, "where": claim.where}
         parts.append(results.assign(**about, check=claim.check))
         verdicts.append(results.verdict.iloc[0])
-        by_place = _by_place(results[1:], material.names)
         lines += [f"## {escape_markdown(claim.text)}", "", f"**{verdicts[-1]}**"]
         lines[-1] += f" ({escape_markdown(claim.where)})" if claim.where else ""
-        lines += ["", *(f"- {escape_markdown(one)}" for one in by_place), ""]
+        lines += ["", *(f"- {escape_markdown(one)}" for one in _by_place(results[1:], material.names)), ""]
     counts = ", ".join(f"{verdict} {n}" for verdict, n in counted(verdicts, CLAIM_VERDICTS).items())
     head = [
         f"# {escape_markdown(material.title)}: claims, tested by this run",
@@ -84,8 +82,8 @@ def load_claims(path: Path) -> pd.DataFrame:
 
 def _places(claim: ClaimSpec, material: Material) -> Iterable[tuple[str, int | None]]:
     """The data sets and values of K on which a claim is checked; None stands for every K."""
-    cells, methods = material.cells[material.cells.sweep == claim.sweep], claim.methods
-    mine = cells[cells.method.isin(methods)] if methods else cells
+    cells = material.cells
+    mine = cells[(cells.sweep == claim.sweep) & cells.method.isin(claim.methods)]
     for dataset in claim.datasets:
         if claim.options.get("x") == "n_clusters":
             yield dataset, None

@@ -127,10 +127,7 @@ def _widen(axes: Axes, y: str) -> None:
 
 
 def _whole(material: FigureData, sheet: Sheet, panel: Panel, *names: str) -> pd.DataFrame:
-    """The `whole_settings`, as in claims, with finite means of the columns `names`, and notes on the others.
-
-    NothingToShow if there is none.
-    """
+    """The `whole_settings` with finite means of the columns `names`, and notes on others; NothingToShow if none is."""
     _usable(panel.cells, *names)
     ok = panel.cells[panel.cells.status == "ok"].dropna(subset=list(names))
     whole = whole_settings(ok)

@@ -185,10 +185,8 @@ class Part(NamedTuple):
             return kind, Choice(cells[:0], "the paper does not state K")
         if printed:
             return AS_PRINTED, choose_printed(cells, lam, spec.settings.get(named, {}))
-        if spec.match is not None:
-            choice = self._at_reported_level(spec.match, cells, named, lam)
-            if choice is not None:
-                return MATCHED, choice
+        if spec.match and (matched := self._at_reported_level(spec.match, cells, named, lam)):
+            return MATCHED, matched
         choice = choose(cells)
         if cells.params.nunique() > 1:
             note = "the paper publishes no setting, so the one with the lowest mean objective is shown"

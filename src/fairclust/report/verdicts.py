@@ -49,15 +49,9 @@ CHOSE = "°"
 
 BY_MEAN = "the mean over the starts has every reported value"
 BY_START = "every reported value lies between the smallest and the largest value of the starts"
-ON_FRONT = "at least as fair as reported and at most as dear, within 2 % or the scatter of the starts"
+ON_FRONT = "at least as fair as reported and no worse, within 2 % or the scatter of the starts"
 CHEAPER = "as fair as reported, and at a lower cost"
 DEARER = "with at least the reported fairness the cost is another"
-OF_VALUES = {
-    ON_FRONT: "at least as fair as reported and no worse, within 2 % or the scatter of the starts",
-    CHEAPER: "as fair as reported, and with a better value",
-    DEARER: "with at least the reported fairness the value is another",
-}
-"""The same findings on rows without a cost."""
 LESS_FAIR = "no setting of the grid has the reported fairness"
 OFF = "the setting is published, and a value differs"
 BY_PROGRAM = "ours agrees with a run of the published {kind}, whose values are not the printed ones"
@@ -380,8 +374,8 @@ def _explain(row: Row, spec: TableSpec) -> None:
         differ = [value for value in row.reported if value.agrees in ("lower", "higher", "no")]
         for value in differ or row.reported:
             value.cause, value.reason, value.evidence = _cause(row, value, spec)
-    if not any(map(_is_cost, row.judged)):
-        row.finding = OF_VALUES.get(row.finding, row.finding)
+    if row.judged and not any(map(_is_cost, row.judged)):
+        row.finding = row.finding.replace("at a lower cost", "better").replace("the cost", "the value")
 
 
 def _cause(row: Row, value: Value, spec: TableSpec) -> tuple[str, str, str]:
