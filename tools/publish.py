@@ -50,18 +50,8 @@ _WIDEST = 1410
 _FRONTS = ("adult", "bank_3")
 # Columns of the scores of another run that `fairclust score` does not read.
 _UNREAD = (
-    *(
-        "key",
-        "estimator",
-        "fingerprint",
-        "warnings",
-        "random_state",
-        "average_balance",
-        "delta_mean",
-        "awd",
-        "delta",
-    ),
-    *("share_deviation", "kmedians_cost", "dunn_index", "clustering_error", "smallest_cluster"),
+    *("key", "estimator", "fingerprint", "warnings", "random_state", "average_balance", "delta_mean", "awd"),
+    *("delta", "share_deviation", "kmedians_cost", "dunn_index", "clustering_error", "smallest_cluster"),
 )
 _PICTURE, PAGE, SCORES = "figures/agreement.png", Path("report/index.html"), Path("scores/scores.parquet")
 
@@ -113,28 +103,24 @@ def publish(args: argparse.Namespace) -> str:
     plan = Plan(user_config(args.configfile))
     results, out = Path(plan.results), args.out
     files = [path for path in _chosen(results) if path.is_file()]
-    try:
-        origin = json.loads((results / "provenance.json").read_text())
-        digest = origin["config"]["digest"]
-    except (OSError, ValueError, KeyError, TypeError):
-        raise UserError(f"{results} has no readable provenance.json: wait until the run has ended") from None
-    if digest != plan.settings()["digest"]:
-        raise UserError(
-            f"the results in {results} are of another configuration: run snakemake again, then publish"
-        )
+    origin = _origin(plan)
     real, read = out.resolve(), results.resolve()
     if real.is_relative_to(read) or read.is_relative_to(real):
         raise UserError(f"--out: {out} overlaps {results}, which is read. Fix: name another folder")
     if out.exists() and any(out.iterdir()) and not (out / "provenance.json").is_file():
         raise UserError(f"--out: {out} holds other files than published results. Fix: name another folder")
     check_outputs({f"--readme {page}": page for page in args.readme}, args.configfile)
-    origin["config"] = {"digest": digest, "run": origin["config"]["run"]}
+    origin["config"] = {name: origin["config"][name] for name in ("digest", "run")}
     origin["summary"] = describe(json.loads((results / "summary.json").read_text()))
     if args.wall_seconds:
         origin["wall_seconds"] = args.wall_seconds
     pages = {page: filled(page, results, out, origin, plan) for page in args.readme}
-    runs = {file.stem: Path(Plan(user_config([file])).results) for file in args.page_of}
-    others = {at.with_stem(name): run / at for name, run in runs.items() for at in (PAGE, SCORES)}
+    runs = {file.stem: Plan(user_config([file])) for file in args.page_of}
+    for run in runs.values():
+        _origin(run)
+    others = {
+        at.with_stem(name): Path(run.results, at) for name, run in runs.items() for at in (PAGE, SCORES)
+    }
     for path in others.values():
         if not path.is_file():
             raise UserError(f"--page-of: {path} does not exist: make this run first")
@@ -159,6 +145,23 @@ def publish(args: argparse.Namespace) -> str:
     size = sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
     much = f", more than the {_MOST_BYTES / 1e6:.0f} MB that suit a repository" if size > _MOST_BYTES else ""
     return f"{len(files) + len(others) + 3} files, {size / 1e6:.1f} MB in {out}{much}"
+
+
+def _origin(plan: Plan) -> dict[str, Any]:
+    """The provenance of the results of a plan; UserError if the run has not ended, or is of another configuration."""
+    stated, complete = Path(plan.results, "provenance.json"), Path(plan.results, ".complete")
+    try:
+        origin = json.loads(stated.read_text())
+        digest, ended = origin["config"]["digest"], complete.stat().st_mtime >= stated.stat().st_mtime
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UserError(f"{plan.results} holds no finished run: wait until it has ended ({error})") from None
+    if not ended:
+        raise UserError(f"{plan.results} holds no finished run: {complete} is older than {stated}")
+    if digest != plan.settings()["digest"]:
+        raise UserError(
+            f"the results in {plan.results} are of another configuration: run snakemake again, then publish"
+        )
+    return origin
 
 
 def draw(points: pd.DataFrame, file: Path) -> None:

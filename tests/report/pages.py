@@ -77,7 +77,7 @@ def made_up_scores(n_lams=6, n_seeds=2, datasets=("adult", "bank_3"), methods=("
         row["counts"] = json.dumps({"<b>f</b>": [3, 2], "m": [6, 9]})
     empty = dict.fromkeys(("sse", "kmedians_cost", "balance", "delta", "fairness_error", "objective"), np.nan)
     rows[-1] |= {"status": "timeout", "reason": "longer than 5 s", **empty}
-    reason = f"no such file: {Path.home()}/data.csv\nand more"
+    reason = f"no file {Path.home()}/data.csv, no https://anna:se@cret@example.org/x?p=/a/b, 3/4\nand more"
     rows.append(cell("synthetic", "bera", 2, 0, status="skipped", reason=reason, n_rows=None))
     return frame(rows)
 

@@ -199,7 +199,7 @@ def test_settings_that_leave_clusters_empty_are_no_front(cells):
 def test_where_no_setting_uses_all_clusters_a_note_says_so(cells):
     for plot in ("front", "lines"):
         found = words(sheet(plot, cells.assign(n_nonempty=cells.n_clusters - 1)))
-        assert "nothing to show: every setting leaves clusters empty" in found
+        assert "nothing to show: there are only settings that leave clusters empty" in found
     few = cells[cells.lam > 0]
     assert "no setting with λ up to 1 was run that uses all clusters" in words(sheet("lines", few, lam=1.0))
 
@@ -246,6 +246,10 @@ def test_the_cost_and_the_error_along_lambda(cells):
     mean, one = (line.get_ydata() for line in found.figure.axes[1].lines)
     np.testing.assert_array_equal(np.isnan(mean), [True, True, False])
     np.testing.assert_array_equal(np.isnan(one), [True, False, False])
+    for plot in ("front", "lines"):
+        found = sheet(plot, some, y=["fairness_error"])
+        assert [len(line.get_xdata()) for line in found.figure.axes[0].lines if len(line.get_xdata())] == [1]
+        assert "settings of VFC whose mean is infinite, because a group" in words(found)
 
 
 def test_a_constant_is_not_blown_up(cells):

@@ -164,6 +164,14 @@ def test_at_matched_fairness_the_front_is_read_at_the_level(tmp_path):
         *starts("own", [180.0, 180.0], lam=2, fairness_error=0.0),
     ]
     assert said(matched(values, cells)) == (AGREES, ON_FRONT)
+    # In every order, a row is judged by its own value, which may be no cost.
+    for metric, ours, finding in (("sse", 50.0, CHEAPER), ("accuracy", 150.0, "as fair as reported, and better"),
+                                  ("accuracy", 9.0, DEARER.replace("cost", "value"))):  # fmt: skip
+        values = reported(tmp_path, "own,balance,0.40", f"own,{metric},100.0")
+        cells = list(starts("own", [ours] * 3, metric, lam=1, balance=0.41))
+        for order in ("lam", metric):
+            spec = table(match={"fairness": "balance", "order": order})
+            assert only(judged(spec, values, cells)).finding == finding
 
 
 def test_a_level_out_of_reach_shows_the_setting_nearest_to_the_reported_values(tmp_path):

@@ -15,7 +15,7 @@ import pytest
 import yaml
 from a_paper_of_the_user import add_paper
 
-from fairclust.datasets.store import load_prepared
+from fairclust.datasets.store import load_prepared, write_skipped
 from working_folder import FAR, QUIET, ROOT, TABLE, Project, run_snakemake, table_of
 
 # The Snakefile that `snakedeploy deploy-workflow` writes, with the path of a clone where that names a host.
@@ -105,14 +105,7 @@ def test_snakemakes_report_lists_every_table_once(direct, tmp_path):
     direct.run("--report", str(tmp_path / "report.zip"))
     with zipfile.ZipFile(tmp_path / "report.zip") as archive:
         shown = [Path(name).name for name in archive.namelist() if "/data/raw/" in name]
-    assert sorted(shown) == [
-        "claims.csv",
-        "fig1.png",
-        "fig2.png",
-        "index.html",
-        "scoreboard.csv",
-        "table1.csv",
-    ]
+    assert " ".join(sorted(shown)) == "claims.csv fig1.png fig2.png index.html scoreboard.csv table1.csv"
 
 
 # Damaged files
@@ -149,6 +142,11 @@ def test_verify_accepts_intact_results_and_finds_every_kind_of_damage(direct, tm
     assert "all checksums match" in output and "scored again" in output
     frame = pd.read_parquet(theirs / "fits/synthetic/vfc_kmeans.parquet")
     frame.assign(sse=1.0).to_parquet(theirs / "fits/synthetic/vfc_kmeans.parquet")
+    scores = pd.read_parquet(theirs / "scores/scores.parquet")
+    forged = scores[:1].assign(key=None, sse=0.001)
+    pd.concat([scores, forged]).to_parquet(theirs / "scores/scores.parquet", index=False)
+    write_skipped(theirs / "data/prepared/far", "gone")
+    (theirs / "data/raw/hidden").mkdir()
     broken = ("data/prepared/people/arrays.npz", "data/graphs/far/arrays.npz", "data/raw/far/far/far.csv",
               "fits/people/random.parquet")  # fmt: skip
     for name in broken:
@@ -161,6 +159,9 @@ def test_verify_accepts_intact_results_and_finds_every_kind_of_damage(direct, tm
         "'theirs/data/raw/far' does not hold the file that was downloaded",
         "theirs/fits/people/random.parquet is damaged",
         "theirs/scores/scores.parquet: the row of the fit",
+        "theirs/scores/scores.parquet: no file of fits has the fit without a key",
+        "theirs/data/raw/hidden' has no source.json, or a damaged one",
+        "cannot be scored again: gone",
         "sse is",
     ):
         assert words in output, words

@@ -1,6 +1,7 @@
 """Runs of one project, one after the other: after each change exactly the jobs run that it concerns."""
 
 import json
+import os
 import shutil
 from types import SimpleNamespace
 
@@ -142,9 +143,14 @@ def test_publishing_copies_a_finished_run_and_leaves_other_folders_alone(life, t
     other = tmp_path / "other.yaml"
     asked = ["--out", str(out), "--wall-seconds", "5", "--page-of", str(other)]
     other.write_text("results: nowhere")
-    assert publish.main(asked)
-    assert "nowhere/report/index.html does not exist: make this run first" in capsys.readouterr().err
+    assert publish.main(asked) and "nowhere holds no finished run" in capsys.readouterr().err
+    other.write_text("{results: results, run: {seeds: 9}}")
+    assert publish.main(asked) and "are of another configuration" in capsys.readouterr().err
     other.write_text("results: results")
+    complete = life.project.results / ".complete"
+    os.utime(complete, (1, 1))
+    assert publish.main(asked) and ".complete is older than" in capsys.readouterr().err
+    complete.touch()
     for _ in range(2):  # the second time into the same folder
         assert not publish.main(asked)
     pages = [out / "report" / name for name in ("index.html", "other.html")]

@@ -46,6 +46,7 @@ rule prepare_dataset:
         other=ask(PLAN.other_keys),
         sources=ask(lambda dataset: all_plain(PLAN.sources_of(dataset))),
         code=ask(PLAN.prepare_code),
+        same_digits=CONFIG.same_digits,
     message:
         "Preparing {wildcards.dataset}"
     script:
@@ -65,6 +66,7 @@ use rule prepare_dataset as prepare_unscaled with:
         other=ask(PLAN.other_keys),
         sources=ask(lambda dataset: all_plain(PLAN.sources_of(dataset))),
         code=ask(PLAN.prepare_code),
+        same_digits=CONFIG.same_digits,
     message:
         "Preparing {wildcards.dataset}, unscaled"
 
@@ -85,6 +87,7 @@ rule neighbour_graph:
         runtime=scaled(60, per_input_mb=0.5),
     params:
         n_neighbors=CONFIG.graph.n_neighbors,
+        same_digits=CONFIG.same_digits,
         code=lambda _: code_of(
             "fairclust.pipeline.data",
             packages=("numpy", "scipy", "scikit-learn", "numba", "pynndescent"),

@@ -3,6 +3,12 @@
 # The code that reads what tables, figures and claims show, and that which reads the scores of the run.
 PRODUCT_CODE = ("fairclust.pipeline.papers", "fairclust.report.material")
 SCORES_CODE = "fairclust.pipeline.scores"
+REPORT_CODE = (
+    "fairclust.report.claims",
+    "fairclust.report.figures",
+    "fairclust.report.html",
+    "fairclust.report.tables",
+)
 # The page explains metrics by their docstrings.
 PAGE_FILES = [
     path
@@ -28,7 +34,8 @@ rule scores:
         runtime=scaled(20),
     params:
         settings=lambda _: PLAN.settings(),
-        code=lambda _: code_of("fairclust.pipeline.scores"),
+        # The provenance names the commit of the whole report.
+        code=lambda _: code_of(SCORES_CODE, *REPORT_CODE, files=PAGE_FILES),
     message:
         "Gathering scores"
     script:
@@ -59,7 +66,13 @@ rule table:
         runtime=scaled(20),
     params:
         product=ask(lambda paper, table: PLAN.product(paper, "tables", table)),
-        code=lambda _: code_of("fairclust.report.tables", *PRODUCT_CODE),
+        code=ask(
+            lambda paper, table: code_of(
+                "fairclust.report.tables",
+                *PRODUCT_CODE,
+                files=PLAN.reported_files(paper),
+            )
+        ),
     message:
         "Making {wildcards.table} of {wildcards.paper}"
     script:
@@ -92,7 +105,13 @@ rule figure:
         runtime=scaled(20),
     params:
         product=ask(lambda paper, figure: PLAN.product(paper, "figures", figure)),
-        code=lambda _: code_of("fairclust.report.figures", *PRODUCT_CODE),
+        code=ask(
+            lambda paper, figure: code_of(
+                "fairclust.report.figures",
+                *PRODUCT_CODE,
+                files=PLAN.reported_files(paper),
+            )
+        ),
     message:
         "Drawing {wildcards.figure} of {wildcards.paper}"
     script:
@@ -121,7 +140,13 @@ rule claims:
         runtime=scaled(20),
     params:
         product=ask(lambda paper: PLAN.product(paper, "claims")),
-        code=lambda _: code_of("fairclust.report.claims", *PRODUCT_CODE),
+        code=ask(
+            lambda paper: code_of(
+                "fairclust.report.claims",
+                *PRODUCT_CODE,
+                files=PLAN.reported_files(paper),
+            )
+        ),
     message:
         "Testing the claims of {wildcards.paper}"
     script:

@@ -6,6 +6,7 @@ import json
 import math
 import random
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -57,8 +58,6 @@ def _failures(check: Callable[[Any], None], places: Iterable[Any]) -> list[str]:
     for place in places:
         try:
             check(place)
-        except DatasetSkipped:
-            continue
         except (UserError, DatasetError, OSError) as error:
             messages.append(str(error))
     return list(dict.fromkeys(messages))
@@ -71,10 +70,8 @@ def _check_data(folder: Path) -> None:
         if record["status"] != "ok" or record["sha256"] in map(content_digest, files):
             return
         raise DatasetError(f"'{folder}' does not hold the file that was downloaded")
-    if folder.parent.name == "graphs":
-        load_graph(folder)
-    else:
-        load_prepared(folder)
+    with suppress(DatasetSkipped):
+        (load_graph if folder.parent.name == "graphs" else load_prepared)(folder)
 
 
 def _check_scores(scores: Path, fits: pd.DataFrame) -> list[str]:
@@ -82,11 +79,12 @@ def _check_scores(scores: Path, fits: pd.DataFrame) -> list[str]:
     if not scores.is_file():
         return []
     try:
-        stated = read_arrow(scores).to_pandas().dropna(subset=["key"])[SCORE_COLUMNS]
+        stated = read_arrow(scores, SCORE_COLUMNS).to_pandas()
     except ValueError as error:
         return [str(error)]
-    fitted = fits.dropna(subset=["key"])[SCORE_COLUMNS]
-    stated = stated.astype(fitted.dtypes)
+    # The fits of data that were skipped have no key.
+    fitted = fits[SCORE_COLUMNS].fillna({"key": "without a key"})
+    stated = stated.fillna({"key": "without a key"}).astype(fitted.dtypes)
     lost = ~stated.key.isin(fitted.key)
     # Methods can share a fit, and sweeps as well, each with metrics of its own.
     stated_rows, rows = (pd.util.hash_pandas_object(frame, index=False) for frame in (stated, fitted))
@@ -97,19 +95,21 @@ def _check_scores(scores: Path, fits: pd.DataFrame) -> list[str]:
 
 
 def _score_again(results: Path, fit: Any) -> None:
-    """Compute the metrics of a row from its labels again; DatasetError if one differs."""
+    """Compute the metrics of a row from its labels again; DatasetError if one differs, or none can be computed."""
     where = f"{fit.path}: {fit.key}"
-    data = load_prepared(results / "data" / "prepared" / fit.dataset)
-    if not fit.data_hash.startswith(data.content_hash()):
-        raise DatasetError(
-            f"{where} was fitted on other data than that in {results}/data/prepared/{fit.dataset}"
-        )
-    stated = {name: fit[name] for name in METRICS if not math.isnan(fit[name])}
-    W = load_graph(results / "data" / "graphs" / fit.dataset) if "ncut" in stated else None
-    scored = data.scored(unpacked_labels(fit.labels, fit.n_rows), fit.n_clusters, W)
-    again = score_labels(scored, stated)
-    for name, value in stated.items():
-        if not math.isclose(again[name], value, rel_tol=_TOLERANCE, abs_tol=_TOLERANCE):
-            raise DatasetError(f"{where}: {name} is {again[name]:g}, and the file says {value:g}")
-    if list(json.loads(fit.counts).values()) != scored.table.tolist():
-        raise DatasetError(f"{where}: the counts of the groups in the clusters differ from those of the file")
+    try:
+        prepared = results / "data" / "prepared" / fit.dataset
+        data = load_prepared(prepared)
+        if not fit.data_hash.startswith(data.content_hash()):
+            raise DatasetError(f"{where} was fitted on other data than that in {prepared}")
+        stated = {name: fit[name] for name in METRICS if not math.isnan(fit[name])}
+        W = load_graph(results / "data" / "graphs" / fit.dataset) if "ncut" in stated else None
+        scored = data.scored(unpacked_labels(fit.labels, fit.n_rows), fit.n_clusters, W)
+        again = score_labels(scored, stated)
+        for name, value in stated.items():
+            if not math.isclose(again[name], value, rel_tol=_TOLERANCE, abs_tol=_TOLERANCE):
+                raise DatasetError(f"{where}: {name} is {again[name]:g}, and the file says {value:g}")
+        if list(json.loads(fit.counts).values()) != scored.table.tolist():
+            raise DatasetError(f"{where}: the counts of groups in clusters differ from those of the file")
+    except (DatasetSkipped, AttributeError, TypeError, ValueError) as error:
+        raise DatasetError(f"{where} cannot be scored again: {error}") from None

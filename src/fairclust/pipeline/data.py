@@ -84,5 +84,8 @@ def build_graph(data: Path, output: Path, *, n_neighbors: int) -> None:
 
 
 def read_record(folder: Path) -> dict[str, Any]:
-    """The record of a source."""
-    return json.loads((folder / RECORD).read_text())
+    """The record of a source; DatasetError if there is none, or a damaged one."""
+    try:
+        return json.loads((folder / RECORD).read_text())
+    except (OSError, ValueError):
+        raise DatasetError(f"'{folder}' has no {RECORD}, or a damaged one: delete it and run again") from None

@@ -303,7 +303,7 @@ class ClaimSpec(Spec):
     text: str = Field(description="What the paper says, in our words.")
     where: str = Field(default="", description="Where it says so: a section, a figure.")
     check: str = Field(description="Name of a check in fairclust.report.checks, see config/README.md.")
-    datasets: Datasets = Field(default_factory=list)
+    datasets: Datasets = Field(min_length=1)
     methods: Methods = Field(default_factory=list)
     n_clusters: Clusters | None = None
     metrics: Metrics = Field(default_factory=list)

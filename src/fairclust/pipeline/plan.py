@@ -36,7 +36,6 @@ from fairclust.pipeline.provenance import installed_version
 DEFAULT_SEEDS = 5
 FORMATS = {"tables": ("md", "csv", "tex"), "claims": ("md", "csv")}
 _CHEAP = tuple(name for name, metric in METRICS.items() if metric.needs == "table" or name == "sse")
-_EXPENSIVE = tuple(name for name in METRICS if name not in _CHEAP)
 # Cheap metrics that are computed for every fit of a graph, or of a data set whose true clusters are known.
 _OF_GRAPH, _OF_TRUTH = "ncut", "clustering_error"
 # How cells are read depends on this file as on the code.
@@ -471,16 +470,12 @@ class Plan:
         if dataset.truth is not None or dataset.generator is not None:
             always.add(_OF_TRUTH)
         if dataset.rows is not None and dataset.rows <= self.config.score.expensive_max_rows:
-            always.update(_EXPENSIVE)
+            always.update(METRICS)
         metrics = {}
         for k in dict.fromkeys(grid.n_clusters for grid in fit.grids):
-            asked = always | self._asked_metrics.get((fit.name, k), set())
+            asked = always.union(*(needs.get((fit.name, k), ()) for needs in self.shown.values()))
             metrics[k] = [name for name in METRICS if name in _CHEAP or name in asked]
         return metrics
-
-    @cached_property
-    def _asked_metrics(self) -> Needs:
-        return joined(self.shown.values())
 
     # The run as a whole
 

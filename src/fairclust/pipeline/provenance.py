@@ -58,7 +58,6 @@ def provenance() -> dict[str, Any]:
         "commit_date": commit_date(),
         "python": platform.python_version(),
         "platform": platform.platform(),
-        "machine": platform.machine(),
         "instructions": os.environ.get("NUMBA_CPU_NAME", "those of the machine"),
         "cpu_count": os.cpu_count(),
         "versions": package_versions(),

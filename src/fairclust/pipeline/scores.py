@@ -15,7 +15,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from fairclust.messages import UserError
+from fairclust.messages import UserError, brief
 from fairclust.metrics.table import METRICS
 from fairclust.outputs import atomic_write, write_text
 from fairclust.pipeline.columns import STATED
@@ -119,12 +119,13 @@ def unpacked_labels(packed: bytes, n_rows: int) -> np.ndarray:
 
 
 def read_arrow(path: Path, columns: list[str] | None = None) -> pa.Table:
-    """A table of the results, or some of its columns, written as Parquet; UserError if the file is damaged."""
+    """A table of the results, or some columns of it, written as Parquet; UserError if it is damaged or lacks one."""
     try:
         return pq.read_table(path, columns=columns, memory_map=False, page_checksum_verification=True)
     except (OSError, pa.ArrowException) as error:
         raise UserError(
-            f"{path} is damaged ({error}). Fix: delete it and run again; finished fits are kept"
+            f"{path} is damaged, or of another version ({brief(str(error))}). "
+            "Fix: delete it and run again; finished fits are kept"
         ) from None
 
 

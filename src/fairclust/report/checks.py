@@ -108,8 +108,18 @@ class Check(NamedTuple):
     function: Callable[[Case], Finding]
     options: tuple[str, ...] = ()  # options that the check takes in addition to `_COMMON_OPTIONS`
     n_methods: int = 1  # smallest number of methods that the claim must name
+    most_metrics: float = 1  # largest number of metrics that it may name
     needs: tuple[str, ...] = ()  # options that must be given
     directions: tuple[str, str] = ("higher", "lower")  # what the option `direction` may be
+    most_methods: float = math.inf
+
+
+def tested(find: Callable[..., Finding], *about: Any) -> Finding:
+    """What a check, or a part of it, finds; not tested, with the reason, if this run lacks what it needs."""
+    try:
+        return find(*about)
+    except CannotTest as error:
+        return NOT_TESTED, str(error)
 
 
 _COMMON_OPTIONS = ("lam", "settings", "not_comparable")
@@ -138,20 +148,14 @@ def compare(case: Case) -> Finding:
     """
     first, *rivals = case.claim.methods
     there = case._replace(dataset=str(case.claim.options.get("other_dataset", case.dataset)))
-    findings: list[Finding] = []
-    for rival in rivals:
+
+    def find(rival: str, metric: str) -> Finding:
         pair = _Pair(case, (first, rival), [case.whole_cells(first), there.whole_cells(rival)])
-        for metric in case.metrics:
-            if "equal" in case.claim.options:
-                findings.append(pair.at_equal(metric))
-            else:
-                findings.append(pair.compared([choose(cells, metric) for cells in pair.cells], metric))
-    return together(findings)
+        if "equal" in case.claim.options:
+            return pair.at_equal(metric)
+        return pair.compared([choose(cells, metric) for cells in pair.cells], metric)
 
-
-def _short(value: float) -> str:
-    """A number in four digits, without an exponent."""
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+    return together(tested(find, rival, metric) for rival in rivals for metric in case.metrics)
 
 
 def never_rises(case: Case) -> Finding:
@@ -222,7 +226,7 @@ def reaches(case: Case) -> Finding:
 
 def spread_over_seeds(case: Case) -> Finding:
     """The standard deviation of the first method over the starts is at most that of the second."""
-    metric, methods = case.metrics[0], case.claim.methods[:2]
+    metric, methods = case.metrics[0], case.claim.methods
     by_lam = []
     for method in methods:
         settings = case.whole_cells(method).dropna(subset=metric).groupby("params")
@@ -242,14 +246,15 @@ def spread_over_seeds(case: Case) -> Finding:
 def trend(case: Case) -> Finding:
     """The metric of every method rises or falls with x, by Kendall's tau or the fitted power.
 
-    The claim holds in part, too, if a value of K that it names has no fit that uses all clusters.
+    The claim holds in part, too, if a value of K that it names was run, but has no setting that uses all clusters.
     """
     from scipy.stats import kendalltau  # imported here, because it takes half a second
 
     options, methods = case.claim.options, case.claim.methods
     metric, x = case.metrics[0], str(options["x"])
-    sign, findings = 1 if options["direction"] == "rises" else -1, []
-    for line in [methods] if x == "sizes" else [[method] for method in methods]:
+    sign = 1 if options["direction"] == "rises" else -1
+
+    def find(line: list[str]) -> Finding:
         points = _points(case, line, x, metric)
         if len(points) < 3:
             raise CannotTest(f"fewer than three values of {metric_label(metric)}")
@@ -269,34 +274,38 @@ def trend(case: Case) -> Finding:
             verdict = HOLDS if sign * tau >= _SAME_ORDER / HAIR else IN_PART if sign * tau > 0 else FAILS
             more = f"tau = {tau:.2f}"
         few = points[:: max(1, len(points) // _SHOWN)] if len(points) > 2 * _SHOWN else points
-        shown = ", ".join(f"{_short(value)} at {_short(place)}" for place, value in few)
+        digits = [[f"{one:,.0f}" if abs(one) >= 1000 else f"{one:.4g}" for one in point] for point in few]
+        shown = ", ".join(f"{value} at {place}" for place, value in digits)
         name = "" if x == "sizes" else f" of {case.name(line[0])}"
         gap = "Gap in " if "minus_lam" in options else ""
         axis = {"n_clusters": "K", "lam": "lambda", "sizes": "size"}.get(x) or metric_in_text(x)
         named = set(case.claim.n_clusters or ()) if x == "n_clusters" else set()
-        if lost := sorted(named - {int(k) for k, _ in points}):
+        if lost := sorted(named.intersection(case.cells(line[0]).n_clusters) - {int(k) for k, _ in points}):
             verdict = IN_PART if verdict == HOLDS else verdict
             ks = ", ".join(map(str, lost))
             more += f"; no setting with K = {ks} uses all clusters in half of its starts"
-        findings.append((verdict, f"{gap}{metric_label(metric)}{name} by {axis}: {shown}: {more}"))
-    return together(findings)
+        return verdict, f"{gap}{metric_label(metric)}{name} by {axis}: {shown}: {more}"
+
+    lines = [methods] if x == "sizes" else [[method] for method in methods]
+    return together(tested(find, line) for line in lines)
 
 
 def levels_off(case: Case) -> Finding:
     """Each metric of every method, by its mean, reaches a plateau as lambda grows."""
-    findings = []
-    for method in case.claim.methods:
-        for metric in case.metrics:
-            points = _points(case, [method], "lam", metric)
-            if len(points) < 8 or points[0][0] == points[-1][0]:
-                raise CannotTest(f"{case.name(method)} has fewer than eight lambdas")
-            lams, values = np.array(points).T
-            last = values[lams >= lams.max() - np.ptp(lams) / 4]
-            share = float(np.ptp(last) / (np.ptp(values) or 1.0))
-            words = f"{metric_label(metric)} of {case.name(method)} at {len(lams)} lambdas from {lams.min():g} to "
-            words += f"{lams.max():g} changes by {percent(share)} of its range over the last quarter"
-            findings.append((_of_booleans([share <= _SETTLED * HAIR]), words))
-    return together(findings)
+
+    def find(method: str, metric: str) -> Finding:
+        points = _points(case, [method], "lam", metric)
+        if len(points) < 8 or points[0][0] == points[-1][0]:
+            raise CannotTest(f"{case.name(method)} has fewer than eight lambdas")
+        lams, values = np.array(points).T
+        if not np.ptp(values):
+            raise CannotTest(f"all values of {metric_label(metric)} of {case.name(method)} are the same")
+        share = float(np.ptp(values[lams >= lams.max() - np.ptp(lams) / 4]) / np.ptp(values))
+        words = f"{metric_label(metric)} of {case.name(method)} at {len(lams)} lambdas from {lams.min():g} "
+        words += f"to {lams.max():g} changes by {percent(share)} of its range over the last quarter"
+        return _of_booleans([share <= _SETTLED * HAIR]), words
+
+    return together(tested(find, method, metric) for method in case.claim.methods for metric in case.metrics)
 
 
 def smooth_beyond(case: Case) -> Finding:
@@ -305,8 +314,9 @@ def smooth_beyond(case: Case) -> Finding:
     The curve of a start is as rough as the mean absolute change of its slope from one lambda to the next. In the median
     of the starts this must be at most half as large above the level as below it.
     """
-    level, metric, findings = case.number("level", 0.0), case.metrics[0], []
-    for method in case.claim.methods:
+    level, metric = case.number("level", 0.0), case.metrics[0]
+
+    def find(method: str) -> Finding:
         cells, ratios = case.whole_cells(method), []
         for _, start in cells.dropna(subset=["lam", metric]).groupby("seed"):
             curve = start.sort_values("lam").drop_duplicates("lam")
@@ -318,30 +328,25 @@ def smooth_beyond(case: Case) -> Finding:
             raise CannotTest("no start has three lambdas on both sides of the level")
         ratio = float(np.median(ratios))
         verdict = HOLDS if ratio <= 0.5 * HAIR else IN_PART if ratio < 1 else FAILS
-        findings.append((
-            verdict,
-            f"change of the slope of {metric_label(metric)} of {case.name(method)} from lambda {level:g} on, as a "
-            f"multiple of that below: median {ratio:.2f}, {min(ratios):.2f} to {max(ratios):.2f} over "
-            f"{len(ratios)} starts",
-        ))  # fmt: skip
-    return together(findings)
+        words = f"change of the slope of {metric_label(metric)} of {case.name(method)} from lambda {level:g} on, as a "
+        words += f"multiple of that below: median {ratio:.2f}, {min(ratios):.2f} to {max(ratios):.2f} over "
+        return verdict, f"{words}{len(ratios)} starts"
+
+    return together(tested(find, method) for method in case.claim.methods)
 
 
-_OF_COMPARE = (
-    *("factor", "margin", "direction", "other_dataset"),
-    *("equal", "level_from", "level", "whole_range", "table", "order"),
-)
+_AT_EQUAL = ("equal", "level_from", "level", "whole_range", "table", "order")
 _OF_TREND = ("x", "direction", "minus_lam", "sizes", "power")
 CHECKS: Mapping[str, Check] = {
-    "compare": Check(compare, _OF_COMPARE, 2),
-    "never_rises": Check(never_rises),
-    "settles": Check(settles, ("columns", "first"), needs=("columns",)),
+    "compare": Check(compare, (*_AT_EQUAL, "factor", "margin", "direction", "other_dataset"), 2, math.inf),
+    "never_rises": Check(never_rises, most_metrics=0),
+    "settles": Check(settles, ("columns", "first"), needs=("columns",), most_metrics=0),
     "cannot_reach": Check(reaches, ("level",), needs=("level",)),
     "reaches": Check(reaches, ("level",), needs=("level",)),
-    "spread": Check(spread_over_seeds, n_methods=2),
-    "levels_off": Check(levels_off),
+    "spread": Check(spread_over_seeds, n_methods=2, most_methods=2),
+    "levels_off": Check(levels_off, most_metrics=math.inf),
     "smooth_beyond": Check(smooth_beyond, ("level",), needs=("level",)),
-    "trend": Check(trend, _OF_TREND, needs=("x", "direction"), directions=("rises", "falls")),
+    "trend": Check(trend, _OF_TREND, needs=_OF_TREND[:2], directions=("rises", "falls")),
 }
 """Every check, under the name that papers' files use for it."""
 
@@ -357,6 +362,11 @@ def claim_problems(name: str, claim: ClaimSpec, tables: Collection[str]) -> Iter
         return
     if len(claim.methods) < check.n_methods:
         yield f"{key}.methods: {claim.check} needs {check.n_methods} method(s)"
+    for part, most in (("methods", check.most_methods), ("metrics", check.most_metrics)):
+        if len(getattr(claim, part)) > most:
+            yield f"{key}.{part}: {claim.check} takes at most {most}"
+    if {"factor", "margin"} <= given.keys():
+        yield f"{key}.options: 'margin' replaces 'factor'; remove one of them"
     yield from unknown(f"{key}.options", given, (*check.options, *_COMMON_OPTIONS))
     choices: dict[str, Collection[str]] = {
         **{"equal": COLUMNS, "order": COLUMNS, "table": tables, "direction": check.directions},
@@ -364,7 +374,7 @@ def claim_problems(name: str, claim: ClaimSpec, tables: Collection[str]) -> Iter
     }
     for option in choices.keys() & given.keys():
         yield from unknown(f"{key}.options.{option}", [str(given[option])], choices[option])
-    together = {"equal": ["level_from"], "level_from": ["equal"]}
+    together = {"equal": ("level_from",), **dict.fromkeys(("level_from", "whole_range", "order"), ("equal",))}
     of_level = {"stated": ["level"], "reported": ["table"]}.get(str(given.get("level_from")), [])
     for option in (*check.needs, *of_level, *(other for one in given for other in together.get(one, []))):
         if option not in given:
@@ -550,7 +560,7 @@ def _of_booleans(ok: list[bool]) -> str:
 def together(findings: Iterable[Finding]) -> Finding:
     """Several findings as one."""
     verdicts, words = zip(*findings, strict=True)
-    return common_verdict(verdicts), "; ".join(words)
+    return common_verdict(verdicts), "; ".join(dict.fromkeys(words))
 
 
 def common_verdict(verdicts: Iterable[str]) -> str:

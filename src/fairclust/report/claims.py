@@ -15,13 +15,12 @@ from fairclust.report.checks import (
     CLAIM_VERDICTS,
     NOT_COMPARABLE,
     NOT_TESTED,
-    CannotTest,
     Case,
     common_verdict,
+    tested,
 )
 from fairclust.report.material import Material
 from fairclust.report.render import escape_markdown, read_data, write_as
-from fairclust.report.selection import NOT_RUN
 
 _RESULT = ["dataset", "n_clusters", "verdict", "numbers"]
 CLAIM_COLUMNS = ["paper", "claim", "text", "where", "check", *_RESULT]
@@ -34,17 +33,13 @@ def check_claim(claim: ClaimSpec, material: Material) -> pd.DataFrame:
     """
     lines = []
     for dataset, k in _places(claim, material):
-        try:
-            verdict, numbers = CHECKS[claim.check].function(Case(claim, dataset, k, material))
-            if reason := claim.options.get("not_comparable"):
-                verdict, numbers = NOT_COMPARABLE, f"{reason}: {numbers}"
-        except CannotTest as error:
-            verdict, numbers = NOT_TESTED, str(error)
+        verdict, numbers = tested(CHECKS[claim.check].function, Case(claim, dataset, k, material))
+        if verdict != NOT_TESTED and (reason := claim.options.get("not_comparable")):
+            verdict, numbers = NOT_COMPARABLE, f"{reason}: {numbers}"
         lines.append((dataset, k, verdict, numbers))
     of_places = pd.DataFrame(lines, columns=_RESULT)
-    whole = "; ".join(_by_place(of_places, material.names)) or f"its data sets and methods are {NOT_RUN}"
-    together = ("", None, common_verdict(line[2] for line in lines), whole)
-    return pd.DataFrame([together, *lines], columns=_RESULT).astype({"n_clusters": "Int64"})
+    whole = ("", None, common_verdict(of_places.verdict), "; ".join(_by_place(of_places, material.names)))
+    return pd.DataFrame([whole, *lines], columns=_RESULT).astype({"n_clusters": "Int64"})
 
 
 def _by_place(results: pd.DataFrame, names: Names) -> list[str]:
@@ -66,10 +61,9 @@ def make_claims(material: Material, claims: Mapping[str, ClaimSpec], stem: Path)
         about = {"paper": material.paper, "claim": name, "text": claim.text, "where": claim.where}
         parts.append(results.assign(**about, check=claim.check))
         verdicts.append(results.verdict.iloc[0])
-        by_place = _by_place(results[1:], material.names) or [results.numbers.iloc[0]]
         lines += [f"## {escape_markdown(claim.text)}", "", f"**{verdicts[-1]}**"]
         lines[-1] += f" ({escape_markdown(claim.where)})" if claim.where else ""
-        lines += ["", *(f"- {escape_markdown(one)}" for one in by_place), ""]
+        lines += ["", *(f"- {escape_markdown(one)}" for one in _by_place(results[1:], material.names)), ""]
     counts = ", ".join(f"{verdict} {n}" for verdict, n in counted(verdicts, CLAIM_VERDICTS).items())
     head = [
         f"# {escape_markdown(material.title)}: claims, tested by this run",
@@ -88,10 +82,9 @@ def load_claims(path: Path) -> pd.DataFrame:
 
 def _places(claim: ClaimSpec, material: Material) -> Iterable[tuple[str, int | None]]:
     """The data sets and values of K on which a claim is checked; None stands for every K."""
-    cells, methods = material.cells[material.cells.sweep == claim.sweep], claim.methods
-    mine = cells[cells.method.isin(methods)] if methods else cells
-    datasets = claim.datasets or list(mine.dataset.unique())
-    for dataset in datasets:
+    cells = material.cells
+    mine = cells[(cells.sweep == claim.sweep) & cells.method.isin(claim.methods)]
+    for dataset in claim.datasets:
         if claim.options.get("x") == "n_clusters":
             yield dataset, None
             continue

@@ -53,9 +53,8 @@ def draw_front(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) -> 
     cells, x, y = panel.cells, material.spec.x, panel.y
     if _finite(cells, x).empty and len(_finite(cells, _COST_OF_GRAPHS)):
         x = _COST_OF_GRAPHS
-    ok = _usable(cells, x, y)
     is_cost = column_of(x).is_cost
-    ok = _whole(material, sheet, panel, ok)
+    ok = _whole(material, sheet, panel, x, y)
     x_sd, y_sd, lower = f"{x} sd", f"{y} sd", column_of(y).direction == "lower"
     settings = settings_table(ok, [x, y], with_sd=True).reset_index().fillna({x_sd: 0.0, y_sd: 0.0})
     settings = settings.sort_values([x, y], ascending=[True, lower], ignore_index=True)
@@ -127,16 +126,22 @@ def _widen(axes: Axes, y: str) -> None:
     axes.set_ylim(bottom=max(axes.get_ylim()[0], least - 0.04 * (top - least)))
 
 
-def _whole(material: FigureData, sheet: Sheet, panel: Panel, cells: pd.DataFrame) -> pd.DataFrame:
-    """The `whole_settings`, as in claims, with a note on the others; NothingToShow if there is none."""
-    kept = whole_settings(cells)
-    numbers = (settings.drop_duplicates(SETTING).groupby("method").size() for settings in (cells, kept))
-    for method, (n, n_kept) in pd.concat(numbers, axis=1).fillna(0).astype(int).iterrows():
-        if n_kept < n:
-            name = material.names.method(str(method))
-            sheet.note(f"settings of {name} that leave clusters empty", panel, f"{n - n_kept} of {n}")
-    if kept.empty:
-        raise NothingToShow("every setting leaves clusters empty")
+def _whole(material: FigureData, sheet: Sheet, panel: Panel, *names: str) -> pd.DataFrame:
+    """The `whole_settings` with finite means of the columns `names`, and notes on others; NothingToShow if none is."""
+    _usable(panel.cells, *names)
+    ok = panel.cells[panel.cells.status == "ok"].dropna(subset=list(names))
+    whole = whole_settings(ok)
+    finite = np.isfinite(whole[list(names)].astype(float)).all(axis=1)
+    kept = whole[finite.groupby([whole[name] for name in SETTING]).transform("all")]
+    lacking = "whose mean is infinite, because a group is missing from a cluster"
+    for before, after, why in ((ok, whole, "that leave clusters empty"), (whole, kept, lacking)):
+        numbers = (settings.drop_duplicates(SETTING).groupby("method").size() for settings in (before, after))
+        for method, (n, n_kept) in pd.concat(numbers, axis=1).fillna(0).astype(int).iterrows():
+            if n_kept < n:
+                name = material.names.method(str(method))
+                sheet.note(f"settings of {name} {why}", panel, f"{n - n_kept} of {n}")
+        if after.empty:
+            raise NothingToShow(f"there are only settings {why}")
     return kept
 
 
@@ -199,7 +204,7 @@ def draw_lines(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) -> 
     """
     x, y, limit = str(material.spec.x), panel.y, material.spec.lam
     ok = _usable(panel.cells, x, y)
-    whole = _whole(material, sheet, panel, ok).index
+    whole = _whole(material, sheet, panel, x, y).index
     drawn = []
     for method in material.methods(ok):
         mine = ok[ok.method == method]

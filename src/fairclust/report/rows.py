@@ -185,10 +185,8 @@ class Part(NamedTuple):
             return kind, Choice(cells[:0], "the paper does not state K")
         if printed:
             return AS_PRINTED, choose_printed(cells, lam, spec.settings.get(named, {}))
-        if spec.match is not None:
-            choice = self._at_reported_level(spec.match, cells, named, lam)
-            if choice is not None:
-                return MATCHED, choice
+        if spec.match and (matched := self._at_reported_level(spec.match, cells, named, lam)):
+            return MATCHED, matched
         choice = choose(cells)
         if cells.params.nunique() > 1:
             note = "the paper publishes no setting, so the one with the lowest mean objective is shown"
@@ -200,8 +198,8 @@ class Part(NamedTuple):
     ) -> Choice | None:
         """The front of the cells at the fairness that the paper reports for a method; None if it reports none.
 
-        If the cost at the reported value itself is more than reported, the tolerance of the level counts. It may not
-        make us better than reported, only as good.
+        If no setting reaches the reported value itself, or the cost there is more than reported, the tolerance of the
+        level counts. It may not make us better than reported, only as good.
         """
         number, k = self.spec.number, self.n_clusters
         row = (self.dataset, method, self.spec.own, k, lam)
@@ -213,7 +211,7 @@ class Part(NamedTuple):
         choice = at_level(cells, level[0], match, cost)
         mean = choice.spread(match.order).mean
         higher = column_of(match.order).direction == "higher"
-        if choice.reached and (mean >= cost if higher else mean <= cost):
+        if choice.reached and not (mean < cost if higher else mean > cost):
             return choice
         return at_level(cells, level[1], match, cost)._replace(loosened=True)
 

@@ -49,7 +49,7 @@ CHOSE = "°"
 
 BY_MEAN = "the mean over the starts has every reported value"
 BY_START = "every reported value lies between the smallest and the largest value of the starts"
-ON_FRONT = "at least as fair as reported and as dear, within 2 % or the scatter of the starts"
+ON_FRONT = "at least as fair as reported and no worse, within 2 % or the scatter of the starts"
 CHEAPER = "as fair as reported, and at a lower cost"
 DEARER = "with at least the reported fairness the cost is another"
 LESS_FAIR = "no setting of the grid has the reported fairness"
@@ -369,11 +369,13 @@ def _direction(row: Row) -> str:
 
 
 def _explain(row: Row, spec: TableSpec) -> None:
-    """Give a reason to each value of a row that needs one."""
+    """Give a reason to each value of a row that needs one, and speak of a value where no cost is judged."""
     if row.verdict == DIFFERS or row.finding == CHEAPER:
         differ = [value for value in row.reported if value.agrees in ("lower", "higher", "no")]
         for value in differ or row.reported:
             value.cause, value.reason, value.evidence = _cause(row, value, spec)
+    if row.judged and not any(map(_is_cost, row.judged)):
+        row.finding = row.finding.replace("at a lower cost", "better").replace("the cost", "the value")
 
 
 def _cause(row: Row, value: Value, spec: TableSpec) -> tuple[str, str, str]:
