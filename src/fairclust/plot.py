@@ -127,7 +127,7 @@ class FrontDisplay:
             colour, mark = in_matplotlib(look(str(method)))
             name = in_figure(str(method))
             ax.plot(points[x], points[y], color=colour, marker=mark, linewidth=0.8, label=name)
-        ax.set(xlabel=_axis_label(x), ylabel=_axis_label(y))
+        ax.set(xlabel=axis_label(x), ylabel=axis_label(y))
         ax.legend()
         return self
 
@@ -141,7 +141,7 @@ def in_figure(text: str) -> str:
     return f" {plain}" if plain[:1] in ("", "_") else plain
 
 
-def _axis_label(name: str) -> str:
+def axis_label(name: str) -> str:
     """Axis label for a column of `FrontDisplay.points`: its name, and whether higher or lower is better."""
     if name in METRICS:
         direction = METRICS[name].direction

@@ -64,9 +64,7 @@ def test_scikit_learn_checks(estimator, check):
 
 @pytest.fixture(params=CLASSES, ids=methods.__all__)
 def model(request):
-    params = {"n_clusters": 3, "random_state": 0}
-    cls = request.param
-    return cls(**{k: v for k, v in params.items() if k in cls().get_params()})
+    return request.param(3, random_state=0)
 
 
 def test_attributes(model, grouped_blobs):
@@ -237,13 +235,12 @@ def test_more_rows_than_a_method_is_made_for_are_refused(model, n_rows, message,
         model.fit(X, sensitive_features=codes)
 
 
-BERA = {"tolerance": [1.0, -0.1], "n_clusters": [0, True], "n_init": [0]}
 PRICES = {
     "tolerance": [1.0, -0.1], "min_balance": [1.5], "max_gap": [-1], "size_min": [-1],
     "max_cost": [-1.0], "crossed": ["yes"], "mean_tolerance": [0.1],
 }  # fmt: skip
 OUT_OF_RANGE = {
-    methods.BeraFairKMeans: BERA,
+    methods.BeraFairKMeans: {"tolerance": [1.0, -0.1], "n_clusters": [0, True], "n_init": [0]},
     methods.FairAlignmentKMeans: {"epsilon": [1.5], "block_size": [0], "transport_weight": [-1.0]},
     methods.PriceFairKMeans: PRICES,
 }

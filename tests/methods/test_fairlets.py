@@ -117,9 +117,6 @@ def test_balances_are_reduced(method, wanted, sizes, found):
     assert method(1, balance=wanted).fit(X, sensitive_features=codes).balance_ == found
 
 
-WHOLE = r"whole numbers \(p, q\) with 1 <= p <= q"
-
-
 @pytest.mark.parametrize(
     "method, wanted, message",
     [
@@ -129,7 +126,7 @@ WHOLE = r"whole numbers \(p, q\) with 1 <= p <= q"
         (FairletClustering, (1, 2), r"pair is \(1, 3\)"),
         (FairletClustering, (2, 5), r"must be \(1, q\) here"),
         *(
-            (FairletTreeClustering, wanted, WHOLE)
+            (FairletTreeClustering, wanted, r"whole numbers \(p, q\) with 1 <= p <= q")
             for wanted in [(5, 2), (0, 1), (1, 2, 3), (0.5, 1), [[1, 2]]]
         ),
     ],

@@ -2,19 +2,12 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 from scipy.spatial.distance import cdist
-from sklearn.datasets import load_diabetes
 from sklearn.exceptions import ConvergenceWarning
 
 from fairclust.methods import InterpolatedTransportClustering, KMeans
 from fairclust.methods.interpolated_transport import fuzzy_c_means, transport
 from fairclust.metrics import delta
 from toys import make_grouped_blobs
-
-
-def some_patients():
-    table = load_diabetes(scaled=False)
-    X = table.data[:30][:, [0, 2, 3]]
-    return (X - X.mean(axis=0)) / X.std(axis=0), (table.data[:30, 1] == 2).astype(int)
 
 
 def some_blobs():
@@ -32,9 +25,8 @@ def plan_of(X, Y):
     return found.x.reshape(n, m)
 
 
-@pytest.mark.parametrize("data", [some_patients, some_blobs])
-def test_the_transport_recomputed_by_linear_programs(data):
-    X, codes = data()
+@pytest.mark.parametrize("X, codes", [make_grouped_blobs(30), some_blobs()])
+def test_the_transport_recomputed_by_linear_programs(X, codes):
     support, parts = X, [X[codes == j] for j in range(codes.max() + 1)]
     for _ in range(30):
         plans = [plan_of(part, support) for part in parts]

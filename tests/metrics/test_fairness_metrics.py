@@ -12,8 +12,7 @@ from scipy.stats import wasserstein_distance
 
 from fairclust import metrics as fm
 
-FROM_TABLE = [metric for metric in fm.METRICS.values() if metric.needs == "table"]
-FAIRNESS = [metric for metric in FROM_TABLE if metric.direction != "none"]
+FAIRNESS = [of for of in fm.METRICS.values() if of.needs == "table" and of.direction != "none"]
 GAPS = fm.fairness_error, fm.delta, fm.share_deviation
 
 # N_1 = 10, N_2 = 5, N = 15, n = (5, 10), mu = (2/3, 1/3).

@@ -51,9 +51,6 @@ def test_a_front_says_what_no_other_point_beats():
     assert found[["x", "y"]].equals(POINTS[["sse", "balance"]].set_axis(["x", "y"], axis=1))
 
 
-SHOWN = POINTS.fillna({"balance": 0.95}).assign(error=[9.0, 0.5, 0.6, 0.4, 0.1, 0.05])
-
-
 @pytest.mark.parametrize(
     "rows, y, bounded, expected",
     [
@@ -69,5 +66,6 @@ SHOWN = POINTS.fillna({"balance": 0.95}).assign(error=[9.0, 0.5, 0.6, 0.4, 0.1, 
     ],
 )
 def test_the_window_shows_the_front_of_methods_with_several_points(rows, y, bounded, expected):
-    front = front_of(SHOWN[-rows:], "sse", y, higher=y == "balance")
+    shown = POINTS.fillna({"balance": 0.95}).assign(error=[9.0, 0.5, 0.6, 0.4, 0.1, 0.05])
+    front = front_of(shown[-rows:], "sse", y, higher=y == "balance")
     assert window(front, bounded=bounded) == pytest.approx(expected)

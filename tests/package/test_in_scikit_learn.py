@@ -22,12 +22,6 @@ def people(grouped_blobs):
     return pd.DataFrame(X, columns=["a", "b", "c"]), pd.Series(np.array(["f", "m"])[codes], name="sex")
 
 
-@pytest.fixture
-def routing():
-    with sklearn.config_context(enable_metadata_routing=True):
-        yield
-
-
 @pytest.mark.parametrize("name", WITH_CENTERS)
 def test_distances_and_score(name, people):
     X, sex = people[0] + 1e6, people[1]
@@ -58,7 +52,8 @@ def test_output_frames_on_request(people):
 
 
 @pytest.mark.parametrize("name", [*WITH_CENTERS, "FairMixture", "BalancedFairKMeans"])
-def test_the_groups_pass_through_a_pipeline(name, people, routing):
+@sklearn.config_context(enable_metadata_routing=True)
+def test_the_groups_pass_through_a_pipeline(name, people):
     X, sex = people
     model = getattr(fairclust, name)(2, random_state=0)
     pipe = make_pipeline(StandardScaler(), model).fit(X, sensitive_features=sex)

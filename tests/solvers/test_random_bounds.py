@@ -45,19 +45,13 @@ def draw(seed, most=200):
             asked["tolerance"] = {str(name): float(rng.choice(tolerances)) for name in named}
             if kind == "columns" and rng.random() < 0.4:
                 asked["tolerance"].pop("race", None)
-                asked["min_balance"] = {
-                    "race": float(rng.uniform(0, 0.4) * balance_of(columns["race"], weights))
-                }
+                sizes = np.bincount(problem.codes, weights)
+                asked["min_balance"] = {"race": float(rng.uniform(0, 0.4) * (sizes.min() / sizes.max()))}
     if columns is None or (rng.random() < 0.4 and "max_cost_increase" not in asked):
         asked["size_min"] = float(rng.uniform(0.4, 1.0))
         if rng.random() < 0.7:
             asked["size_max"] = float(rng.uniform(1.0, 1.6))
     return problem.a, columns, asked, weights
-
-
-def balance_of(column, weights):
-    sizes = np.bincount(np.unique(column, return_inverse=True)[1], weights)
-    return sizes.min() / sizes.max()
 
 
 def promises(columns, asked, tolerance):

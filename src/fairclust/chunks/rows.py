@@ -112,12 +112,10 @@ class ChunkedPoints:
         return self if self._listed else None
 
     def outgrown(self, prices: np.ndarray) -> bool:
-        """See `fairclust.kernels.points.Lists`."""
         self.priced(prices)
         return many_short(self._n_short, self.n_samples)
 
     def measure(self, centers: np.ndarray) -> None:
-        """Set the centres, shape (n_clusters, n_features), to which later passes measure distances."""
         if self._centers is not None and np.array_equal(centers, self._centers):
             return
         self.sample.measure(centers)
@@ -146,25 +144,19 @@ class ChunkedPoints:
         return total[:-1]
 
     def n_beyond(self, limit: float) -> int:
-        """As `Points.n_beyond`."""
         by = self.map_of(1.0, np.zeros((self.n_groups, self.n_clusters)))
         return int(self._sum(rows_beyond, by, limit)[0])
 
     def soft(self, scale: float, offset: np.ndarray) -> tuple[np.ndarray, float, float]:
-        """As `Points.soft`."""
         return self._sum(soft_sums, self.map_of(scale, offset), "soft")
 
     def soft_moments(self, scale: float, offset: np.ndarray) -> tuple[np.ndarray, float, float, np.ndarray]:
-        """As `Points.soft_moments`."""
         return self._sum(soft_sums, self.map_of(scale, offset), "soft_moments")
 
     def hard(self, scale: float, offset: np.ndarray) -> tuple[ChunkLabels, np.ndarray, float]:
-        """As `Points.hard`, but the labels are `ChunkLabels`."""
         return self._hard(self.map_of(scale, offset))
 
     def priced(self, prices: np.ndarray) -> tuple[ChunkLabels, np.ndarray, float, float]:
-        """As `Points.priced`, but the labels are `ChunkLabels`."""
-        # Solvers compute a bound and then labels at the same prices. The second call reuses the results of the first.
         key = prices.tobytes()
         if self._priced is None or self._priced[0] != key:
             labels, counts, cost = self._hard(self.map_of(1.0, prices, precise=True))

@@ -70,7 +70,6 @@ def read_in_chunks(args: Fit, cls: type, stack: ExitStack) -> RowsInChunks:
     log.setLevel(logging.INFO)
     engine = Engine()
     if where := args.scheduler or args.workers:
-        # Imported only here, because Dask is not needed without a cluster.
         from fairclust.chunks.cluster import Cluster
 
         log.info("starting or joining the workers")

@@ -50,7 +50,6 @@ def run(args: Fit) -> list[str | Table]:
         with progress(f"reading {args.table}"):
             rows: Rows = read_in_chunks(args, cls, stack) if chunked else _read_in_memory(args, cls, params)
         sizes = _size_notes(rows, args.n_clusters)
-        # A fit in chunks prints a line for each pass.
         with nullcontext() if chunked else progress(f"fitting {cls.__name__}"):
             model, seconds, warned = fit(cls, params, rows.X, rows.groups, rows.weights)
         notes = [*sizes, *warned, *rows.notes]

@@ -277,10 +277,7 @@ class Score(Options):
 
 
 # All commands, in the order of the help.
-COMMANDS = {
-    _TABLES: (Fit, Predict, Audit, Front, Methods),
-    _RUNS: (Status, Verify, Score),
-}
+COMMANDS = {_TABLES: (Fit, Predict, Audit, Front, Methods), _RUNS: (Status, Verify, Score)}
 
 
 def command_line(*, everything: bool = False) -> App:

@@ -25,6 +25,7 @@ from fairclust.fronts import Axes, front_of, window
 from fairclust.looks import COLOURS, SHAPES, look
 from fairclust.messages import count, percent, shortened
 from fairclust.metrics.table import METRICS
+from fairclust.plot import axis_label
 from fairclust.report.render import template
 
 # The most rows of the map, and the neighbours of a row for UMAP.
@@ -115,11 +116,10 @@ def _in_two_dimensions(X: np.ndarray, sample: np.ndarray) -> tuple[np.ndarray, s
 def _columns(rows: Rows) -> list[tuple[str, str, str]]:
     """What became of each column: its name, its role, and how it was read."""
     preparation, known = rows.preparation, {column.name for column in rows.columns}
-    lines = []
-    for name in preparation.sensitive:
-        lines.append(
-            (name, "sensitive", f"its {'ranges' if name in preparation.ranges else 'values'} are the groups")
-        )
+    lines = [
+        (name, "sensitive", f"its {'ranges' if name in preparation.ranges else 'values'} are the groups")
+        for name in preparation.sensitive
+    ]
     for column in rows.columns:
         note = "; ".join(filter(None, [column.note, column.odd]))
         lines.append((shortened(column.name), column.role, note or "as it is"))
@@ -165,7 +165,7 @@ def _fronts(points: pd.DataFrame) -> list[dict[str, Any]]:
     """What the template draws of the cost against two metrics of fairness."""
     plain = points.increase.notna().all()
     points = points.assign(cost=100 * points.increase if plain else points.sse)
-    label = "cost above k-means, %" if plain else "SSE (lower is better)"
+    label = "cost above k-means, %" if plain else axis_label("sse")
     charts = []
     for metric in (METRICS["balance"], METRICS["delta"]):
         front = front_of(points, "cost", metric.name, higher=metric.direction == "higher")
@@ -174,7 +174,7 @@ def _fronts(points: pd.DataFrame) -> list[dict[str, Any]]:
         inside = front[front.x.between(x0, x1) & front.y.between(y0, y1)].sort_values("x", kind="stable")
         charts.append(
             {
-                "labels": (label, f"{metric.label} ({metric.direction} is better)"),
+                "labels": (label, axis_label(metric.name)),
                 "frame": Markup(axes.frame()),
                 "marks": inside.assign(left=axes.across(inside.x), top=axes.up(inside.y)).to_dict("records"),
                 "beyond": len(front) - len(inside),

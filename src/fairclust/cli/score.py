@@ -35,7 +35,6 @@ def run(args: Score) -> list[str | Table]:
     config, dataset = user_config(args.configfile), args.dataset
     if dataset not in config.datasets:
         raise UserError(f"there is no data set {dataset!r}; {nearest(dataset, sorted(config.datasets))}")
-    # It is prepared without using prepared data of earlier runs.
     # The folder with the downloads of a run serves as another mirror; hashes are checked as for every mirror.
     sources, raw = config.sources_of(dataset), Path(config.results, "data/raw")
     paths = {

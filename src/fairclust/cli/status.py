@@ -40,11 +40,7 @@ def run(args: Status) -> list[str]:
     except ValueError as error:
         raise UserError(f"--config: {error}") from None
     plan = Plan(user_config(args.configfile, stated))
-    described = _checked(plan)
-    return [
-        *described,
-        *_progress(plan, args.cores or os.cpu_count() or 1, _asked_of_snakemake(args)),
-    ]
+    return _checked(plan) + _progress(plan, args.cores or os.cpu_count() or 1, _asked_of_snakemake(args))
 
 
 def _checked(plan: Plan) -> list[str]:

@@ -11,8 +11,6 @@ class SourceUnavailable(DatasetError):
     """No place could deliver a source file, or only another one than the catalogue describes."""
 
 
+# This is no DatasetError, so that code that handles errors does not catch skipped data sets as well.
 class DatasetSkipped(Exception):
-    """A data set was left out on purpose, or because its source is missing; the message is the reason.
-
-    This is not a :class:`DatasetError`, so that code that handles errors does not catch skipped data sets as well.
-    """
+    """A data set was left out on purpose, or because its source is missing; the message is the reason."""

@@ -511,11 +511,9 @@ class Potentials:
         return np.bincount(labels, paid, self.n_clusters), np.bincount(labels, lost, self.n_clusters)
 
     def soft(self, scale: float, offset: np.ndarray) -> tuple[np.ndarray, float, float]:
-        """As `Points.soft`, in one pass over the softmax rows."""
         return self._soft(scale, offset, np.empty((0, 0, 0)))
 
     def soft_moments(self, scale: float, offset: np.ndarray) -> tuple[np.ndarray, float, float, np.ndarray]:
-        """As `Points.soft_moments`, in one pass as well."""
         moments = np.zeros((self.n_groups, self.n_clusters, self.n_clusters))
         return *self._soft(scale, offset, moments), moments
 
@@ -555,13 +553,11 @@ class Potentials:
         )
 
     def hard(self, scale: float, offset: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
-        """As `Points.hard`, in the precision of the potentials."""
         base = offset.min(axis=1, keepdims=True)
         dtype = self.a.dtype
         return self._assigned(dtype.type(scale), (offset - base).astype(dtype))
 
     def priced(self, prices: np.ndarray) -> tuple[np.ndarray, np.ndarray, float, float]:
-        """As `Points.priced`."""
         labels, counts, cost = self._assigned(1.0, prices)
         return labels, counts, cost, cost + float((counts * prices).sum())
 

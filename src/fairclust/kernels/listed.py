@@ -251,7 +251,6 @@ class ListedPoints(Potentials):
         shift: np.ndarray | None = None,
         dtype: DTypeLike = np.float32,
     ) -> ListedPoints:
-        """Sort rows by group and copy them. The default shift is the mean of the rows."""
         layout = make_layout(codes, n_groups)
         shift = X.mean(axis=0, dtype=np.float64) if shift is None else shift
         rows = np.empty(X.shape, dtype)
@@ -280,7 +279,6 @@ class ListedPoints(Potentials):
 
     @property
     def fit_centers(self) -> bool:
-        """Whether the centres are near those of the lists."""
         moved = ((self._centers - self._listed_for) ** 2).sum(axis=1).mean()
         return bool(self._known and moved <= _MOVED * self.reach)
 
@@ -322,7 +320,6 @@ class ListedPoints(Potentials):
         self._square()
 
     def outgrown(self, prices: np.ndarray) -> bool:
-        """See `fairclust.kernels.points.Lists`."""
         self.priced(prices)
         return many_short(self.n_short, self.n_samples)
 
@@ -335,7 +332,6 @@ class ListedPoints(Potentials):
         self._clusters[:], self._known, self._measured = kept, True, False
 
     def soft(self, scale: float, offset: np.ndarray) -> tuple[np.ndarray, float, float]:
-        """As `Points.soft`, over the lists."""
         self._measure()
         layout, dtype = self.layout, self.a.dtype
         self._shares, mass = np.empty_like(self.a), np.empty((layout.n_tiles, self.n_clusters))
@@ -347,14 +343,12 @@ class ListedPoints(Potentials):
         return self._summed(scale, base, mass, potential, logsum)
 
     def soft_moments(self, scale: float, offset: np.ndarray) -> tuple[np.ndarray, float, float, np.ndarray]:
-        """As `Points.soft_moments`, over the lists."""
         sums = self.soft(scale, offset)
         products = np.zeros((self.n_groups, self.n_clusters, self.n_clusters))
         _products_listed(self._shares, self._clusters, self.layout, products)
         return *sums, products
 
     def hard(self, scale: float, offset: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
-        """As `Points.hard`."""
         return self.priced(offset / scale)[:3]
 
     def priced(self, prices: np.ndarray) -> tuple[np.ndarray, np.ndarray, float, float]:
@@ -417,7 +411,6 @@ class ListedPoints(Potentials):
         return out
 
     def _two_cheapest(self, prices: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """As for all points, over the lists."""
         self._measure()
         reduced = self.a + prices[self._group[:, None], self._clusters]
         labels = np.take_along_axis(self._clusters, reduced.argmin(axis=1)[:, None], axis=1)[:, 0]

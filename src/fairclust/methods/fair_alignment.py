@@ -127,7 +127,6 @@ class FairAlignmentKMeans(FairClusterer):
             self.shares_ = np.bincount(self.labels_, minlength=self.n_clusters)[None] / len(X)
             self.history_ = [record(1, begin, self.objective_, self.objective_, 0.0)]
             return
-        # Rows that are mapped from a file, or that all have the same length, have not been centred before.
         shift = X.mean(axis=0, dtype=float)
         Z = X - shift
         # The rows of a block are drawn from one group after the other, and the result must not depend on names. The
@@ -172,7 +171,6 @@ class FairAlignmentKMeans(FairClusterer):
         rng: np.random.RandomState,
     ) -> _Plan:
         """Optimal transport between the groups, block by block."""
-        # Imported here, because an extra installs it, and `from fairclust import *` needs none.
         from ot import emd
 
         n_blocks = max(1, min(map(len, rows)) // self.block_size)

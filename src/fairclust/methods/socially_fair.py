@@ -96,7 +96,6 @@ class SociallyFairKMeans(PrototypeClusterer):
         for _ in range(self.n_init if isinstance(self.init, str) else 1):
             start = initial_centers(X, self.n_clusters, self._framed_init(), rng)
             run = self._run(points, codes, start, weights)
-            # Starts with the same result differ by rounding errors, which must not choose between them.
             if best is None or run.last.objective < best.last.objective * (1 - _ALIKE):
                 best = run
         assert best is not None

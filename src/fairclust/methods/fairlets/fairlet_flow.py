@@ -63,7 +63,6 @@ class FairletClustering(FairletClusterer):
         if q == 1:
             i, j = linear_sum_assignment(lengths)
         else:
-            # Imported here, because an extra installs it, and `from fairclust import *` needs none.
             from ot import emd
 
             forbidden = 1 + 2 * lengths.max() * (n + m)

@@ -131,7 +131,6 @@ class FairMixture(FairClusterer):
     [0, 0, 0, 0, 1, 1, 1, 1]
     """
 
-    # scikit-learn's metadata routing then passes the groups on without a call of `set_predict_request`.
     __metadata_request__predict: ClassVar[dict[str, bool]] = {"sensitive_features": True}
     __metadata_request__predict_proba: ClassVar[dict[str, bool]] = {"sensitive_features": True}
     __metadata_request__score: ClassVar[dict[str, bool]] = {"sensitive_features": True}

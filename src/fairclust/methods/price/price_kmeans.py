@@ -203,7 +203,6 @@ class PriceFairKMeans(PrototypeClusterer):
     verbose: int = 0
 
     def _group_codes(self, sensitive_features: Any, n_samples: int) -> np.ndarray:
-        """The group of every row. The groups of several columns are the combinations that occur."""
         self._sensitive = read_sensitive(sensitive_features, n_samples, means=self.mean_tolerance or ())
         self.groups_ = self._sensitive.names
         return self._sensitive.codes
