@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,11 +21,11 @@ from sklearn.utils._param_validation import (
     StrOptions,
     validate_parameter_constraints,
 )
-from sklearn.utils.validation import _num_samples, check_consistent_length, check_is_fitted, validate_data
+from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
 from fairclust.frame import Frame
-from fairclust.group_encoding import check_same_order, encode_groups, read_sensitive, split_columns
-from fairclust.messages import count
+from fairclust.group_encoding import as_array, check_same_order, encode_groups, read_sensitive, split_columns
+from fairclust.messages import count, warn
 from fairclust.metrics import contingency
 
 
@@ -140,27 +138,23 @@ def without_empty(labels: np.ndarray, codes: np.ndarray, n_clusters: int) -> np.
     return labels
 
 
-def positive_weights(sample_weight: Any, n_samples: int) -> np.ndarray:
-    """Weights of rows as floats, shape (n_samples,).
+def checked_weights(sample_weight: Any, X: Any) -> np.ndarray | None:
+    """Weights of the rows of `X` as floats, shape (n_samples,); None if there are none.
 
-    ValueError unless there is one weight for each row, and all are positive and finite. Rows of weight 0 are set aside
-    before this, see `rows_without_weight`.
+    ValueError unless there is one weight for each row, all are finite and none is negative or masked. Rows of weight 0
+    do not count.
     """
-    weights = np.asarray(sample_weight, dtype=np.float64)
+    if sample_weight is None:
+        return None
+    weights, n_samples = as_array(sample_weight).astype(np.float64), _num_samples(X)
     if weights.shape != (n_samples,):
         raise ValueError(f"sample_weight has shape {weights.shape}, expected ({n_samples},)")
-    if not (np.isfinite(weights) & (weights > 0)).all():
+    # The sum must be finite as well. The comparisons are false for NaN, such as that of a masked weight.
+    if not ((weights >= 0).all() and 0 < weights.max() < np.finfo(np.float64).max / n_samples):
         raise ValueError(
             "sample_weight must be finite and not negative, and not 0 for all rows; rows of weight 0 do not count"
         )
     return weights
-
-
-def rows_without_weight(sample_weight: Any, n_samples: int) -> np.ndarray:
-    """The rows of weight 0, which do not count and get a label; none if `positive_weights` would refuse the others."""
-    weights = np.asarray(sample_weight)
-    usable = weights.shape == (n_samples,) and weights.any()
-    return np.flatnonzero(weights == 0) if usable else np.zeros(0, np.intp)
 
 
 def groups_of_rows(sensitive_features: Any, rows: np.ndarray, n_samples: int) -> dict[str, Any] | None:
@@ -172,9 +166,8 @@ def groups_of_rows(sensitive_features: Any, rows: np.ndarray, n_samples: int) ->
     return {name: _safe_indexing(column, rows) for name, column in columns.items()} or None
 
 
-def check_weights(sample_weight: Any, n_samples: int) -> tuple[np.ndarray | None, float]:
+def scaled_weights(weights: np.ndarray | None) -> tuple[np.ndarray | None, float]:
     """Divide weights by their mean; returns them and the mean, or None and 1 if there are none or all are 1."""
-    weights = None if sample_weight is None else positive_weights(sample_weight, n_samples)
     if weights is None or (weights == 1).all():
         return None, 1.0
     mean = float(weights.mean())
@@ -210,14 +203,6 @@ def with_nan(X: Any) -> Any:
                 "encode it, for example by scikit-learn's OneHotEncoder"
             ) from None
     return X
-
-
-def _warn(message: str, category: type[Warning]) -> None:
-    """Issue a warning that points to the user's line of code."""
-    level, frame = 1, inspect.currentframe()
-    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "fairclust":
-        level, frame = level + 1, frame.f_back
-    warnings.warn(message, category, stacklevel=level)
 
 
 @dataclass(init=False, eq=False, repr=False)
@@ -300,6 +285,8 @@ class FairClusterer(_Clusters, ClusterMixin, BaseEstimator, ABC):
     _frame: Frame
     # Several sensitive columns, or None for one column.
     _sensitive: Any = None
+    # The row of X of every centre, or -1 for a centre that is no row; None if no centre is one.
+    _center_rows: np.ndarray | None = None
 
     def __dask_tokenize__(self) -> Any:
         # Dask takes the fields of a dataclass for all of its state. They are the parameters, without what a fit found.
@@ -337,19 +324,24 @@ class FairClusterer(_Clusters, ClusterMixin, BaseEstimator, ABC):
             A ValueError: the method cannot treat this input, such as several sensitive columns, or no assignment is
             within its bounds.
         """
-        weights = given.pop("sample_weight", None)
-        if weights is not None and not self.takes_weights:
+        weights = given.pop("sample_weight", None) if self.takes_weights else None
+        self._refuse(given)
+        check_same_order(X, weights, "sample_weight")
+        check_same_order(X, sensitive_features)
+        check_same_order(sensitive_features, weights, "sample_weight", "sensitive_features")
+        with self._whole_or_not():
+            self._fit_weighted(X, sensitive_features, weights)
+        return self
+
+    def _refuse(self, given: dict[str, Any]) -> None:
+        """Raise an error for arguments that `fit` does not take."""
+        if given.pop("sample_weight", None) is not None:
             raise NotSupported(
                 f"{type(self).__name__} takes no sample_weight: leave it out, or use PriceFairKMeans or "
                 "SociallyFairKMeans"
             )
         if given:
             raise TypeError(f"{type(self).__name__}.fit takes no argument {min(given)!r}")
-        check_same_order(X, weights, "sample_weight")
-        check_same_order(X, sensitive_features)
-        with self._whole_or_not():
-            self._fit_weighted(X, sensitive_features, weights)
-        return self
 
     @contextmanager
     def _whole_or_not(self) -> Iterator[None]:
@@ -371,13 +363,11 @@ class FairClusterer(_Clusters, ClusterMixin, BaseEstimator, ABC):
 
     def _fit_weighted(self, X: Any, sensitive_features: Any, weights: Any) -> None:
         """Fit the rows that have a weight, and predict the labels of the others."""
-        rest = np.arange(0) if weights is None else rows_without_weight(weights, np.size(weights))
-        if not len(rest):
+        weights = checked_weights(weights, X)
+        if weights is None or weights.all():
             self._fit_rows(X, sensitive_features, weights)
             return
-        weights = np.asarray(weights)
-        counted = np.flatnonzero(weights)
-        check_consistent_length(X, weights)
+        counted, rest = np.flatnonzero(weights), np.flatnonzero(weights == 0)
         groups = groups_of_rows(sensitive_features, counted, len(weights))
         # An error names a row of all the data, not one of those that count.
         self._validate_params()
@@ -392,13 +382,12 @@ class FairClusterer(_Clusters, ClusterMixin, BaseEstimator, ABC):
         labels[rest] = self.predict(_safe_indexing(X, rest), sensitive_features=others)
         self.labels_ = labels
 
-    def _fit_rows(self, X: Any, sensitive_features: Any, sample_weight: Any) -> None:
+    def _fit_rows(self, X: Any, sensitive_features: Any, weights: np.ndarray | None) -> None:
         self._validate_params()
         X = self._valid_rows(X)
         codes = self._group_codes(sensitive_features, X.shape[0])
         self._check_sizes(X.shape[0])
         self._warn_of_equal_rows(X)
-        weights = self._check_weights(sample_weight, X.shape[0])
         self._frame = self._framing(X)
         self._fit(self._frame.into(X), codes, *(() if weights is None else (weights,)))
         self._restore(X)
@@ -410,10 +399,9 @@ class FairClusterer(_Clusters, ClusterMixin, BaseEstimator, ABC):
             different.add((row + 0).tobytes())  # 0 and -0 are one number
             if len(different) >= self.n_clusters:
                 return
-        _warn(
+        warn(
             f"X has {count(len(different), 'different row')}, fewer than the {self.n_clusters} clusters, so "
-            "clusters are empty or share equal rows. Ask for fewer clusters.",
-            UserWarning,
+            "clusters are empty or share equal rows. Ask for fewer clusters."
         )
 
     def _group_codes(self, sensitive_features: Any, n_samples: int) -> np.ndarray:
@@ -442,10 +430,6 @@ class FairClusterer(_Clusters, ClusterMixin, BaseEstimator, ABC):
         if sensitive is None:
             return [np.eye(len(self.groups_))]
         return [sensitive.members(i) for i in range(len(sensitive.columns))]
-
-    def _check_weights(self, sample_weight: Any, n_samples: int) -> np.ndarray | None:
-        """Validated weights of the rows, as `_fit` gets them."""
-        return None if sample_weight is None else positive_weights(sample_weight, n_samples)
 
     def _valid_rows(self, X: Any, *, reset: bool = True) -> np.ndarray:
         """Rows as scikit-learn validates them; the error about a cell that cannot be used names its row and column."""
@@ -484,19 +468,17 @@ class FairClusterer(_Clusters, ClusterMixin, BaseEstimator, ABC):
     def _check_sizes(self, n_samples: int) -> None:
         """Refuse fewer rows than clusters, and warn if many groups cannot all be in every cluster."""
         if self.n_clusters == 1:
-            _warn(
-                "n_clusters=1 puts all rows in one cluster, so there is nothing to choose. Ask for 2 or more.",
-                UserWarning,
+            warn(
+                "n_clusters=1 puts all rows in one cluster, so there is nothing to choose. Ask for 2 or more."
             )
         if self.n_clusters > n_samples:
             raise ValueError(f"n_clusters={self.n_clusters} is more than n_samples={n_samples}")
         n_groups = len(self.groups_)
         if n_groups > _MANY_GROUPS and n_groups * self.n_clusters > n_samples:
-            _warn(
+            warn(
                 f"{n_groups} groups in {n_samples} rows are too many for {self.n_clusters} clusters: no "
                 "clustering has a row of every group in every cluster, and the fit may take long. Join rare "
-                "groups, or cut a sensitive column of numbers into ranges.",
-                UserWarning,
+                "groups, or cut a sensitive column of numbers into ranges."
             )
 
     def _framing(self, X: np.ndarray) -> Frame:
@@ -531,12 +513,15 @@ class FairClusterer(_Clusters, ClusterMixin, BaseEstimator, ABC):
 
     def _restore(self, X: np.ndarray) -> None:
         """Convert the attributes of the fit from the frame into the unit of the data, that of the rows `X`."""
-        frame = self._frame
+        frame, rows = self._frame, self._center_rows
         if frame.is_standard:
             return
         centers = getattr(self, "cluster_centers_", None)
         if centers is not None:
             self.cluster_centers_: Any = frame.out_of(centers)
+        if rows is not None:
+            # The conversion has rounding errors, so centres that are rows are copied.
+            self.cluster_centers_[rows >= 0] = X[rows[rows >= 0]]
         for name in self._LENGTHS:
             if hasattr(self, name):
                 setattr(self, name, getattr(self, name) * frame.unit)
@@ -552,7 +537,7 @@ class FairClusterer(_Clusters, ClusterMixin, BaseEstimator, ABC):
 
     def _complain(self, what: str) -> None:
         """Issue a ConvergenceWarning."""
-        _warn(f"{type(self).__name__}: {what}", ConvergenceWarning)
+        warn(f"{type(self).__name__}: {what}", ConvergenceWarning)
 
     def _complain_of_absent_groups(self, codes: np.ndarray, advice: str) -> None:
         """Warn if a cluster has no row of a group, although it would have at least five by the group's share."""

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import hypergeom
 
-from fairclust.group_encoding import check_same_order
+from fairclust.group_encoding import as_array, check_same_order
 from fairclust.messages import count, percent, shortened
 from fairclust.tables import decide
 from fairclust.tables.columns import Column, as_text, numbers, without_log
@@ -31,7 +31,7 @@ def profiles(X: Any, labels: Any, *, n_columns: int = 5) -> pd.DataFrame:
     ----------
     X : data frame or array-like of shape (n_samples, n_columns)
     labels : array-like of shape (n_samples,)
-        The cluster of every row. Rows whose label is negative or missing have none.
+        The cluster of every row. Rows whose label is negative or missing have none, and count among all rows.
     n_columns : int, default=5
         At most so many columns for each cluster.
 
@@ -64,22 +64,22 @@ def profiles(X: Any, labels: Any, *, n_columns: int = 5) -> pd.DataFrame:
     """
     check_same_order(X, labels, "labels")
     X = X.to_pandas() if hasattr(X, "to_pandas") else X
-    frame = X if isinstance(X, pd.DataFrame) else pd.DataFrame(np.asarray(X))
+    frame = X if isinstance(X, pd.DataFrame) else pd.DataFrame(X if np.ma.isMaskedArray(X) else np.asarray(X))
     frame = frame.set_axis([str(name) for name in frame.columns], axis=1)
     if not frame.columns.is_unique:
         twice = frame.columns[frame.columns.duplicated()][0]
         raise ValueError(f"X has the column {twice!r} twice: rename one of them")
-    labels = pd.to_numeric(pd.Series(np.asarray(labels)))
+    labels = pd.to_numeric(pd.Series(as_array(labels)))
     if len(labels) != len(frame):
         raise ValueError(f"labels has {len(labels)} rows, X has {len(frame)}")
-    if (labels % 1 > 0).any() or not (labels >= 0).any():
+    if (labels.dropna() % 1 != 0).any() or not (labels >= 0).any():
         raise ValueError("labels must be whole numbers, the clusters from 0, and not negative for all rows")
-    there = (labels >= 0).to_numpy()
-    frame, clusters = frame[there], labels[there].to_numpy(dtype=int)
+    clusters = labels.where(labels >= 0, -1).to_numpy(dtype=int)
     places = frame.reset_index(drop=True)
     decided = decide(places, [])
     rows = decided.preparation.transform(places)
-    return profiles_of(frame, clusters, decided.columns, rows, n_columns=n_columns)
+    found = profiles_of(frame, clusters, decided.columns, rows, n_columns=n_columns)
+    return found[found["cluster"] >= 0].reset_index(drop=True)
 
 
 def profiles_of(

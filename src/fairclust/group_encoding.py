@@ -8,17 +8,16 @@ while the solvers see only the groups. All data go through `encode_groups` and `
 from __future__ import annotations
 
 import unicodedata
-import warnings
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import combinations, pairwise, product
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fairclust.messages import UserError, count, shortened
+from fairclust.messages import UserError, count, shortened, warn
 from fairclust.stored import storable
 
 # Stands between the values of several columns in the name of a combination.
@@ -84,12 +83,11 @@ def natural(value: str) -> tuple[bool, float, str]:
 def check_same_order(X: Any, paired: Any, name: str = "sensitive_features", of: str = "X") -> None:
     """Refuse pandas objects with the same index in different orders, because rows are paired by position.
 
-    `paired`, the argument `name`, has what belongs to the rows of `X`, the argument `of`.
+    `paired`, the argument `name`, has what belongs to the rows of `X`, the argument `of`. Both may be mappings.
     """
-    columns = paired.values() if isinstance(paired, Mapping) else [paired]
-    index: Any = getattr(X, "index", None)
-    others: list[Any] = [getattr(column, "index", None) for column in columns]
-    for other in others:
+    columns = (given.values() if isinstance(given, Mapping) else [given] for given in (X, paired))
+    indexes: Any = ([getattr(column, "index", None) for column in given] for given in columns)
+    for index, other in product(*indexes):
         if not (hasattr(index, "equals") and hasattr(other, "equals")) or index.equals(other):
             continue
         if len(index) == len(other) and index.is_unique and other.is_unique and other.isin(index).all():
@@ -128,6 +126,8 @@ def split_columns(sensitive_features: Any) -> dict[str, Any]:
             raise ValueError(
                 f"sensitive_features has two columns of one name among {shown}: rename one of them"
             )
+        for first, other in combinations(split if is_mapping else [], 2):
+            check_same_order(split[first], split[other], label(other), label(first))
         return split
     values = sensitive_features if hasattr(sensitive_features, "ndim") else as_array(sensitive_features)
     if values.ndim == 1:
@@ -261,7 +261,7 @@ def _sorted_values(values: Values, what: str) -> tuple[np.ndarray, np.ndarray]:
         except ValueError as error:
             raise ValueError(f"{what} has {error}: correct it") from None
         if sentences := describe_merged(names.tolist(), joined):
-            warnings.warn(f"{what}: {'; '.join(sentences)}", UserWarning, stacklevel=4)
+            warn(f"{what}: {'; '.join(sentences)}")
         names, places = np.unique(joined, return_inverse=True)
         codes = places[codes]
     return codes.astype(np.int32), names
@@ -430,7 +430,7 @@ def read_numbers(cells: Any, n_samples: int, name: str) -> np.ndarray:
     try:
         values = values.astype(float)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"{label(name)} must hold numbers, because its mean is bounded: {error}") from None
+        raise ValueError(f"{label(name)} must hold numbers, because its mean is taken: {error}") from None
     if not np.isfinite(values).all():
         first = int(np.flatnonzero(~np.isfinite(values))[0])
         raise ValueError(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import difflib
+import inspect
 import shlex
+import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
@@ -16,6 +18,14 @@ NOT_UNIQUE = (
 
 class UserError(ValueError):
     """Something is asked for that cannot be done; the message says why, and what to do."""
+
+
+def warn(message: str, category: type[Warning] = UserWarning) -> None:
+    """Issue a warning that points to the user's line of code."""
+    level, frame = 1, inspect.currentframe()
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "fairclust":
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)
 
 
 def shortened(text: str, width: int = 80) -> str:

@@ -18,6 +18,7 @@ def test_plain_radius_is_at_most_twice_the_best(seed):
     D = cdist(X, X)
     best = min(D[:, list(rows)].min(axis=1).max() for rows in combinations(range(14), 3))
     assert best <= model.plain_radius_ <= 2 * best
+    np.testing.assert_array_equal(model.cluster_centers_, X[model.center_indices_])
     assert model.plain_radius_ == pytest.approx(D[:, model.center_indices_].min(axis=1).max())
 
 

@@ -109,4 +109,4 @@ def test_other_methods_refuse_several_columns_by_name(people):
     with pytest.raises(NotSupported, match="match_reference takes one sensitive column"):
         reference.fit(X, sensitive_features=columns)
     with pytest.raises(ValueError, match="target must be a mapping of sensitive column to shares"):
-        VariationalFairKMeans(K, target=[0.5, 0.5]).fit(X, sensitive_features=columns)
+        VariationalFairKMeans(K, target=np.array([0.5, 0.5])).fit(X, sensitive_features=columns)

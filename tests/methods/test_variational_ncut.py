@@ -98,13 +98,17 @@ def test_the_pipeline_passes_the_points_beside_the_graph():
 
 
 @pytest.mark.parametrize(
-    "points, message",
-    [(np.zeros((5, 2)), "points has 5 rows, expected"), (np.full((6, 2), np.nan), "points contains NaN")],
+    "affinity, given, message",
+    [
+        ("precomputed", {"points": np.zeros((5, 2))}, "points has 5 rows, expected"),
+        ("precomputed", {"points": np.full((6, 2), np.nan)}, "points contains NaN"),
+        ("nearest_neighbors", {"points": np.zeros((6, 2))}, "points are features of the nodes of a graph"),
+        ("precomputed", {"sample_weight": np.ones(6)}, "takes no sample_weight"),
+    ],
 )
-def test_bad_points_beside_a_graph(points, message):
-    model = VariationalFairNCut(2, affinity="precomputed")
+def test_bad_points_and_weights_beside_a_graph(affinity, given, message):
     with pytest.raises(ValueError, match=message):
-        model.fit(np.ones((6, 6)), sensitive_features=[0, 1] * 3, points=points)
+        VariationalFairNCut(2, affinity=affinity).fit(np.ones((6, 6)), sensitive_features=[0, 1] * 3, **given)
 
 
 @pytest.mark.parametrize(

@@ -3,17 +3,12 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from fairclust import KMeans, PriceFairKMeans, fair_assignment, profiles
-from fairclust.metrics import (
-    balance,
-    clustering_error,
-    fairness_error,
-    group_codes,
-    group_costs,
-)
+from fairclust import FairMixture, KMeans, PriceFairKMeans, fair_assignment, profiles
+from fairclust.metrics import balance, clustering_error, fairness_error, group_codes, group_costs
 
 LABELS = np.array([0, 0, 0, 0, 0, 1, 1, 1, 1])
 FRAME = pd.DataFrame({"sex": list("ffmmmffmm"), "race": list("abbaaabba")})
+MIXTURE = FairMixture(2, random_state=0).fit(FRAME.eq("f").astype(float), sensitive_features=FRAME["sex"])
 
 
 def test_columns_in_any_form_are_combined():
@@ -48,12 +43,15 @@ def test_two_columns_of_one_name_are_refused(call, columns):
         lambda X, labels, sex: fair_assignment(X, sensitive_features=sex),
         lambda X, labels, sex: profiles(X, sex.eq("f").astype(int)),
         lambda X, labels, sex: KMeans(2).fit(X).score(X, sample_weight=sex.eq("f") + 1.0),
+        lambda X, labels, sex: MIXTURE.score(X, sample_weight=sex.eq("f") + 1.0),
+        lambda X, labels, sex: fair_assignment(X.to_numpy(), labels, sample_weight=sex.eq("f") + 1.0),
+        lambda X, labels, sex: balance(labels.to_numpy(), sensitive_features={"sex": sex, "age": labels}),
     ],
 )
 def test_rows_in_different_orders_are_refused_as_in_fit(call):
     X, labels = FRAME.eq("f").astype(float), pd.Series(LABELS)
     call(X, labels, FRAME["sex"])
     call(X, labels, FRAME["sex"][::-1].set_axis(range(9, 18)))  # another index pairs by position
-    pairs = "(X|labels|distances) and (sensitive_features|truth|labels|sample_weight)"
+    pairs = "(X|labels|distances|sensitive_features.*) and (sensitive_features.*|truth|labels|sample_weight)"
     with pytest.raises(ValueError, match=f"{pairs} have one index in different orders"):
         call(X, labels, FRAME["sex"][::-1])

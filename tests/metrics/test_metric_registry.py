@@ -94,6 +94,7 @@ def test_the_number_of_clusters_asked_for_counts():
 def test_chosen_metrics_in_the_given_order():
     assert list(score(sample(), metrics=["sse", "balance"])) == ["sse", "balance"]
     assert score(sample(), metrics=[]) == {}
+    assert list(score(sample(), metrics="sse")) == ["sse"]
     with pytest.raises(ValueError, match=r"unknown metrics.*beauty"):
         score(sample(), metrics=["balance", "beauty"])
 
@@ -105,7 +106,8 @@ def test_malformed_points_and_labels_raise(name):
         (X, [0, 1], "one row"),
         ([1.0, 2.0], [0, 1], "one row"),
         (X, [0, 1, -1], "labels must lie"),
-        ([[1.0], [np.inf]], [0, 1], "finite"),
+        (np.ma.masked_greater(X, 5), [0, 1, 0], "masked"),
+        ([["a"], ["b"]], [0, 1], "finite numbers"),
         (np.empty((0, 1)), [], "no point"),
     ]:
         with pytest.raises(ValueError, match=message):

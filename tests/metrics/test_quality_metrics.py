@@ -121,13 +121,14 @@ def test_clustering_error_against_all_permutations(n, k, seed):
 
 
 def test_malformed_graphs_and_truth_raise():
-    with pytest.raises(ValueError, match="W must have shape"):
-        fm.ncut(W, [0, 1])
-    with pytest.raises(ValueError, match="W must have shape"):
-        fm.ncut(np.ones((2, 3)), [0, 1])
-    with pytest.raises(ValueError, match="negative"):
-        fm.ncut([[0, -1], [-1, 0]], [0, 1])
-    with pytest.raises(ValueError, match="same shape"):
-        fm.clustering_error([0, 1], [0])
-    with pytest.raises(ValueError, match="no point"):
-        fm.clustering_error([], [])
+    for metric, first, labels, message in (
+        (fm.ncut, W, [0, 1], "W must have shape"),
+        (fm.ncut, np.ones((2, 3)), [0, 1], "W must have shape"),
+        (fm.ncut, [[0, -1], [-1, 0]], [0, 1], "negative"),
+        (fm.ncut, W * np.nan, [0, 0, 1, 1], "W must hold finite numbers"),
+        (fm.clustering_error, [0, 1], [-1, 0], "truth must lie"),
+        (fm.clustering_error, [0, 1], [0], "same shape"),
+        (fm.clustering_error, [], [], "no point"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            metric(first, labels)

@@ -70,8 +70,11 @@ def test_rows_without_a_label_and_clusters_like_all_rows(table):
     assert profile_lines(profiles(few, alike)) == [
         f"cluster {k}, {N // 2} rows: like all rows" for k in (0, 1)
     ]
-    some = np.where(np.arange(N) < 20, -1, labels)
-    pd.testing.assert_frame_equal(profiles(frame, some), profiles(frame[20:], labels[20:]))
+    # Rows without a label are in no cluster, and count among all rows.
+    found = profiles(frame, np.ma.masked_array(labels, np.arange(N) < 20))
+    assert found["in_all"][found["column"] == "age"].iloc[0] == pytest.approx(frame["age"].mean())
+    with pytest.raises(ValueError, match="whole numbers"):
+        profiles(frame, np.where(labels == 0, np.inf, labels))
     with pytest.raises(ValueError, match="labels has 7 rows, X has 300"):
         profiles(frame, labels[:7])
 
@@ -81,10 +84,8 @@ def test_sentences(table):
     lines = profile_lines(profiles(frame, labels, n_columns=1))
     levels = frame["level"].where(frame["level"] != "refused")
     share, whole = ((levels[of].dropna() == "low").mean() for of in (labels == 0, slice(None)))
-    assert (
-        lines[0]
-        == f"cluster 0, {(labels == 0).sum()} rows: level low {100 * share:.0f} % against {100 * whole:.0f} %"
-    )
+    told = f"level low {100 * share:.0f} % against {100 * whole:.0f} %"
+    assert lines[0] == f"cluster 0, {(labels == 0).sum()} rows: {told}"
     assert lines[1].startswith(f"cluster 1, {(labels == 1).sum()} rows: age ")
 
 

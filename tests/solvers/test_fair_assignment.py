@@ -114,6 +114,7 @@ def test_negative_costs():
     plain = fair_assignment(problem.a, problem.codes, tolerance=0.1)
     assert shifted.lower_bound == pytest.approx(plain.lower_bound - 5000)
     assert shifted.gap >= 0
+    assert fair_assignment(problem.a - 10, problem.codes, max_cost_increase=0.1).cost < 0
 
 
 @pytest.mark.parametrize(
@@ -123,6 +124,7 @@ def test_negative_costs():
         (np.ones((0, 2)), np.arange(0), {}, "non-empty matrix"),
         (np.full((4, 2), np.nan), np.arange(4), {}, "not finite"),
         (np.array([[0.0, np.inf]] * 4), np.arange(4), {}, "not finite"),
+        (np.ma.array([[1.0, 2.0]], mask=[[1, 0]]), ["a"], {}, "not finite"),
         (np.ones((4, 2)), np.arange(3), {}, "has 3 rows, X has 4"),
     ],
 )
@@ -179,10 +181,8 @@ def test_many_crossed_groups_end_within_the_limit_of_work():
 
 
 def test_one_cluster_with_weights():
-    weights = [1.0, 2.0, 3.0, 1.5]
-    found = fair_assignment(np.ones((4, 1)), list("abab"), sample_weight=weights)
-    assert found.labels.tolist() == [0] * 4
-    assert found.cost == sum(weights) and found.slack == 0
+    found = fair_assignment(np.ones((4, 1)), list("abab"), sample_weight=[1.0, 2.0, 3.0, 1.5])
+    assert found.labels.tolist() == [0] * 4 and found.cost == 7.5 and found.slack == 0
 
 
 @pytest.mark.parametrize("columns", [0, 1, 2])
@@ -210,6 +210,8 @@ def test_rows_of_weight_zero_do_not_count_and_get_the_label_of_their_prices(colu
     [
         ([0, 0, 0, 0], "abab", "finite and not negative"),
         ([0, 1, -1, 1], "abab", "finite and not negative"),
+        (np.ma.array([0, 1, 1, 9], mask=[0, 0, 0, 1]), "abab", "finite and not negative"),
+        ([1e308] * 4, "abab", "finite and not negative"),
         ([0, 1, 1], "abab", "has shape"),
         ([0, 1, 1, 1], "ababa", "has 5 rows, expected 4"),
         ([0, 1, 1, 1], "cbab", "not seen in fit: .c."),

@@ -14,6 +14,7 @@ from fairclust import PriceFairKMeans, fair_assignment
 from fairclust.group_encoding import read_sensitive
 from fairclust.methods.price.rounding import round_prices
 from fairclust.metrics import contingency
+from fairclust.solvers.criteria import Criterion
 from fairclust.solvers.prices import solve, temperature_unit
 from twins import counts_of
 
@@ -90,6 +91,15 @@ def test_prices_that_are_off_by_many_points_are_brought_within_the_bounds(asked)
     np.testing.assert_array_equal(counts, contingency(labels, problem.codes, 4))
     assert cost == pytest.approx(problem.a[np.arange(20_000), labels].sum())
     assert cost == pytest.approx(exact.cost, rel=1e-4)
+
+
+def test_moves_are_tried_in_tables_that_fit_in_memory_and_again_only_for_clusters_that_changed(monkeypatch):
+    sizes, plain, rng = [], Criterion.excess_of, np.random.default_rng(0)
+    monkeypatch.setattr(Criterion, "excess_of", lambda *given: sizes.append(given[1].size) or plain(*given))
+    fair_assignment(rng.random((400, 20)), np.arange(400) % 3, sample_weight=rng.uniform(0.5, 2, 400))
+    assert len(sizes) > 50 and np.median(sizes) < max(sizes) / 5
+    fair_assignment(rng.random((600, 2)), (np.arange(600) % 300).astype(str), tolerance=0.2)
+    assert max(sizes) < 1 << 24
 
 
 @pytest.mark.parametrize("n_clusters", [30, 80])

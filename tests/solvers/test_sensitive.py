@@ -51,7 +51,7 @@ AGE = [1.5, 1, 2.5, 3, 4]
         ({"sex": SEX}, ["age"], r"mean_tolerance names \['age'\]"),
         ({"age": [np.nan, *AGE[1:]]}, ["age"], r"\['age'\] has a missing or infinite number in row 0"),
         ({"age": np.ma.array(AGE, mask=np.eye(5)[1])}, ["age"], "infinite number in row 1"),
-        ({"sex": SEX}, ["sex"], r"\['sex'\] must hold numbers, because its mean is bounded"),
+        ({"sex": SEX}, ["sex"], r"\['sex'\] must hold numbers, because its mean is taken"),
     ],
 )
 def test_bad_columns(given, means, message):

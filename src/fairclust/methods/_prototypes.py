@@ -11,9 +11,8 @@ import numpy as np
 from scipy.spatial.distance import cdist
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import _check_sample_weight
 
-from fairclust.base import FairClusterer, is_collection
+from fairclust.base import FairClusterer, checked_weights, is_collection
 from fairclust.chunks.rows import ChunkedRows
 from fairclust.chunks.sources import ChunkError
 from fairclust.chunks.table import ChunkTable, open_chunks
@@ -226,10 +225,10 @@ class PrototypeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Fair
             fairness.
         """
         check_same_order(X, sample_weight, "sample_weight")
+        check_same_order(sensitive_features, sample_weight, "sample_weight", "sensitive_features")
         rows = self._new_rows(X)
         labels = self.predict(X, sensitive_features=sensitive_features)
-        weights = _check_sample_weight(sample_weight, rows, dtype=np.float64, ensure_non_negative=True)
-        return -self._paid(rows, labels, self.cluster_centers_, weights)
+        return -self._paid(rows, labels, self.cluster_centers_, checked_weights(sample_weight, rows))
 
     def _paid(
         self, X: Any, labels: np.ndarray, centers: np.ndarray, weights: np.ndarray | None = None
@@ -268,12 +267,5 @@ class MedoidClusterer(PrototypeClusterer):
 
     def _keep(self, points: MeasuredPoints, prototypes: Prototypes, *map_of: Any) -> None:
         super()._keep(points, prototypes, *map_of)
-        unmoved = np.full(self.n_clusters, -1)
-        self.medoid_indices_ = unmoved if prototypes.rows is None else prototypes.rows
-
-    def _restore(self, X: np.ndarray) -> None:
-        super()._restore(X)
-        # The medoids are copied from `X`, because the conversion into the frame and back has rounding errors.
-        moved = self.medoid_indices_ >= 0
-        self.cluster_centers_ = np.array(self.cluster_centers_)
-        self.cluster_centers_[moved] = X[self.medoid_indices_[moved]]
+        rows = np.full(self.n_clusters, -1) if prototypes.rows is None else prototypes.rows
+        self.medoid_indices_ = self._center_rows = rows

@@ -70,9 +70,10 @@ class FairKCenter(FairClusterer):
     def _fit(self, X: np.ndarray, codes: np.ndarray) -> None:
         begin = perf_counter()
         rng = check_random_state(self.random_state)
-        self.center_indices_ = _farthest_first(X, self.n_clusters, int(rng.randint(len(X))))
-        self.cluster_centers_ = X[self.center_indices_].astype(np.float64)
-        distances = cdist(X, X[self.center_indices_])
+        rows = _farthest_first(X, self.n_clusters, int(rng.randint(len(X))))
+        self.center_indices_ = self._center_rows = rows
+        self.cluster_centers_ = X[rows].astype(np.float64)
+        distances = cdist(X, X[rows])
         self.plain_radius_ = float(distances.min(axis=1).max())
         shares = np.bincount(codes) / len(codes)
         lower, upper = shares * (1 - self.tolerance), shares / (1 - self.tolerance)

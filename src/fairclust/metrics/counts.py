@@ -5,6 +5,8 @@ Row j, column k of the table is n_jk, the number of points of group j in cluster
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -40,6 +42,16 @@ def contingency(
     # The type of the codes may be too narrow for the numbers of the table's entries, so it is widened.
     cell = group.astype(np.int64) * K + cluster
     return np.bincount(cell, minlength=J * K).astype(np.int64).reshape(J, K)
+
+
+def finite_numbers(values: ArrayLike, name: str) -> NDArray:
+    """The values as an array; ValueError if some are masked, missing, infinite or no numbers."""
+    array = np.asarray(values)
+    with suppress(TypeError, ValueError):
+        array = array.astype(float) if array.dtype == object else array
+        if np.isfinite(array).all() and not np.ma.is_masked(values):
+            return array
+    raise ValueError(f"{name} must hold finite numbers, none of them missing or masked")
 
 
 def checked_codes(codes: ArrayLike, name: str, number: int | None = None) -> tuple[NDArray[np.integer], int]:

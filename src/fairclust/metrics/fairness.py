@@ -7,7 +7,7 @@ group j in cluster k, and mu_j = N_j / N its share in the data.
 All functions follow these conventions:
 
 * A group without points is left out.
-* If one group is left, every clustering is fair: ratios are 1, gaps and divergences 0.
+* If one group is left, every clustering is fair: ratios are 1 if no cluster is empty, gaps and divergences 0.
 * An empty cluster (a column of zeros) has no shares. The metrics where 1 is fair count it as 0, so that a method does
   not gain by losing one of its K clusters. Sums of divergences and gaps leave it out.
 * Counts are multiplied before they are divided wherever possible, so that an exactly proportional clustering
@@ -32,8 +32,8 @@ from math import inf
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fairclust.group_encoding import group_codes
-from fairclust.metrics.counts import contingency
+from fairclust.group_encoding import group_codes, read_numbers, split_columns
+from fairclust.metrics.counts import checked_codes, contingency, finite_numbers
 from fairclust.metrics.registry import documented, metric
 
 
@@ -177,14 +177,14 @@ def mean_deviation(labels: ArrayLike, *, sensitive_features: ArrayLike) -> float
     sensitive_features : array-like of shape (n_samples,)
         A finite number for each point, such as an age.
     """
-    numbers = np.asarray(sensitive_features, dtype=np.float64)
-    codes = np.unique(np.asarray(labels), return_inverse=True)[1]
-    if numbers.shape != codes.shape or numbers.ndim != 1 or not numbers.size:
+    codes = np.unique(checked_codes(labels, "labels")[0], return_inverse=True)[1]
+    columns = split_columns(sensitive_features)
+    if len(columns) != 1 or not codes.size:
         raise ValueError(
-            f"sensitive_features must be one number for each label, found shapes {numbers.shape} and {codes.shape}"
+            f"sensitive_features must be one column for at least one label, found {len(columns)} for {codes.size}"
         )
-    if not np.isfinite(numbers).all():
-        raise ValueError("sensitive_features must be finite numbers")
+    ((name, cells),) = columns.items()
+    numbers = read_numbers(cells, codes.size, name)
     if (numbers == numbers[0]).all():
         # The computed standard deviation of equal numbers can be a rounding error above 0.
         return 0.0
@@ -195,7 +195,7 @@ def mean_deviation(labels: ArrayLike, *, sensitive_features: ArrayLike) -> float
 def _table(labels: ArrayLike, sensitive_features: ArrayLike | None) -> NDArray[np.float64]:
     """The counts of the groups that have points in the clusters, from a table or from labels and groups."""
     if sensitive_features is None:
-        counts = np.asarray(labels, dtype=np.float64)
+        counts = finite_numbers(labels, "the table").astype(np.float64)
         if counts.ndim != 2:
             raise ValueError(
                 f"the table must have two dimensions (groups, clusters), not {counts.ndim}; with labels, pass "
@@ -203,12 +203,9 @@ def _table(labels: ArrayLike, sensitive_features: ArrayLike | None) -> NDArray[n
             )
     else:
         counts = contingency(labels, group_codes(sensitive_features)).astype(np.float64)
-    if not (np.isfinite(counts).all() and (counts >= 0).all()):
-        raise ValueError("the table must hold finite, non-negative counts")
-    present = counts.sum(axis=1) > 0
-    if not present.any():
-        raise ValueError("the table holds no point")
-    return counts[present]
+    if (counts < 0).any() or not counts.any():
+        raise ValueError("the table must hold counts that are not negative, of at least one point")
+    return counts[counts.sum(axis=1) > 0]
 
 
 def _cluster_balances(counts: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fairclust.group_encoding import group_codes
-from fairclust.metrics.counts import checked_codes, contingency
+from fairclust.metrics.counts import checked_codes, contingency, finite_numbers
 from fairclust.metrics.registry import documented, metric
 
 if TYPE_CHECKING:
@@ -34,19 +34,12 @@ _SSE = "Ziko et al. 2021 (VFC), Table 1; Pan et al. 2023 (BFKM), Table IV"
 
 
 def _points_and_labels(X: ArrayLike, labels: ArrayLike) -> tuple[NDArray, NDArray[np.integer]]:
-    """Points and labels as arrays.
-
-    ValueError if the lengths differ, the labels are not non-negative integers, there is no point, or a value is not
-    finite.
-    """
-    points, codes = np.asarray(X), checked_codes(labels, "labels")[0]
-    points = points.astype(float) if points.dtype == object else points
+    """Points and labels as arrays; ValueError if one is malformed, the lengths differ, or there is no point."""
+    points, codes = finite_numbers(X, "X"), checked_codes(labels, "labels")[0]
     if points.ndim != 2 or len(points) != codes.size:
         raise ValueError(f"X {points.shape} must have one row for each of {codes.size} labels")
     if codes.size == 0:
         raise ValueError("there is no point")
-    if not np.isfinite(points).all():
-        raise ValueError("X must be finite")
     return points, codes
 
 
@@ -179,7 +172,8 @@ def ncut(W: sp.sparray | sp.spmatrix | ArrayLike, labels: ArrayLike) -> float:
     import scipy.sparse as sp
 
     codes, _ = checked_codes(labels, "labels")
-    weights = sp.csr_array(W)
+    weights = sp.csr_array(W if sp.issparse(W) else finite_numbers(W, "W"))
+    finite_numbers(weights.data, "W")
     if weights.shape != (codes.size, codes.size):
         raise ValueError(f"W must have shape ({codes.size}, {codes.size}), not {weights.shape}")
     if weights.nnz and weights.data.min() < 0:
@@ -208,7 +202,7 @@ def clustering_error(labels: ArrayLike, truth: ArrayLike) -> float:
     """
     from scipy.optimize import linear_sum_assignment
 
-    table = contingency(labels, truth)
+    table = contingency(labels, checked_codes(truth, "truth")[0])
     total = int(table.sum())
     if total == 0:
         raise ValueError("there is no point")
@@ -255,7 +249,7 @@ def group_costs(
     groups = group_codes(sensitive_features)
     if groups.shape != codes.shape:
         raise ValueError(f"labels {codes.shape} and sensitive_features {groups.shape} must have one length")
-    places = _cluster_means(points, codes) if centers is None else np.asarray(centers, dtype=float)
+    places = _cluster_means(points, codes) if centers is None else finite_numbers(centers, "centers")
     if places.ndim != 2 or places.shape[1] != points.shape[1] or len(places) <= codes.max():
         raise ValueError(
             f"centers has shape {places.shape}, X has {points.shape}, labels go to {codes.max()}"

@@ -93,8 +93,8 @@ def score_labels(scored: Scored, metrics: Iterable[str] | None = None) -> dict[s
     ----------
     scored : Scored
         The labels, and the points, groups and graph.
-    metrics : iterable of str, optional
-        Names in `METRICS`. Default: all.
+    metrics : iterable of str, or str, optional
+        Names in `METRICS`, or one of them. Default: all.
 
     Returns
     -------
@@ -109,7 +109,7 @@ def score_labels(scored: Scored, metrics: Iterable[str] | None = None) -> dict[s
         If a metric's name is unknown or an input that a metric uses is malformed (shapes, codes out of range,
         values that are not finite).
     """
-    names = list(METRICS) if metrics is None else list(metrics)
+    names = list(METRICS) if metrics is None else [metrics] if isinstance(metrics, str) else list(metrics)
     unknown = sorted(set(names) - METRICS.keys())
     if unknown:
         raise ValueError(f"unknown metrics {unknown}; known are {list(METRICS)}")

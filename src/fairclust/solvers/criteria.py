@@ -173,7 +173,7 @@ def _size_bounds(
     Integers are numbers of points, floats multiples of ``total / n_clusters``. With `whole`, these are rounded to the
     stricter side, or to the looser one if the sizes could not add up to `total` otherwise.
     """
-    mean = total / n_clusters
+    mean, rows = total / n_clusters, "rows" if whole else "units of weight"
     low, low_shares = _sizes(size_min, "size_min", 0.0, mean, n_clusters)
     high, high_shares = _sizes(size_max, "size_max", np.inf, mean, n_clusters)
     if whole:
@@ -189,18 +189,18 @@ def _size_bounds(
     slack = 1e-9 * total
     if low.sum() > total + slack:
         raise NotSupported(
-            f"size_min={size_min} cannot be met: {n_clusters} clusters would have {low.sum():g} of {total:g} rows. "
+            f"size_min={size_min} cannot be met: {n_clusters} clusters would have {low.sum():g} of {total:g} {rows}. "
             f"The largest size_min for all of them is {_floor(mean, whole):g}{_meant(size_min)}"
         )
     if high.sum() < total - slack:
         raise NotSupported(
-            f"size_max={size_max} cannot be met: {n_clusters} clusters would have {high.sum():g} of {total:g} rows. "
+            f"size_max={size_max} cannot be met: {n_clusters} clusters would have {high.sum():g} of {total:g} {rows}. "
             f"The smallest size_max for all of them is {-_floor(-mean, whole):g}{_meant(size_max)}"
         )
     if (low > high + slack).any():
         k = int((low - high).argmax())
         raise NotSupported(
-            f"cluster {k} cannot have at least {low[k]:g} and at most {high[k]:g} rows: "
+            f"cluster {k} cannot have at least {low[k]:g} and at most {high[k]:g} {rows}: "
             "lower size_min or raise size_max"
         )
     return low, high
@@ -246,8 +246,8 @@ def _of_column(
     name, values = column.name, column.values
     if column.measured:
         most = _entry(bounds.mean_tolerance, name)
-        if not isinstance(most, Real) or not float(most) >= 0:
-            raise ValueError(f"mean_tolerance must be a number of at least 0, found {most!r}")
+        if not isinstance(most, Real) or not 0 <= float(most) < np.inf:
+            raise ValueError(f"mean_tolerance must be a finite number of at least 0, found {most!r}")
         if len(values) < 2:
             return no_bound(len(sizes))
         # Distances to the weighted mean in standard deviations.
@@ -266,8 +266,8 @@ def _of_column(
         if tolerance or target is not None:
             raise ValueError(f"tolerance and target bound the shares: give them or {named}, not both")
     if gap is not None:
-        if not gap >= 0:
-            raise ValueError(f"max_gap must be at least 0, found {gap}")
+        if not 0 <= gap < np.inf:
+            raise ValueError(f"max_gap must be a finite number of at least 0, found {gap}")
         if gap < 1e-12:
             # The gap is zero at the shares of the data. The certificate is still about the gap: see `_saving_of_gap`.
             exact = exact_shares(sizes / sizes.sum(), complete=not alone)
@@ -309,19 +309,26 @@ def _entry(bounds: Any, name: str) -> Any:
 
 
 def _check_names(bounds: Bounds, names: list[str]) -> None:
-    """Raise an error if a mapping names a column that does not exist. `names` is empty for crossed columns."""
-    for parameter in (*_ON_GROUPS, "mean_tolerance"):
+    """Raise an error if a mapping of bounds on groups names a column that does not exist, or whose mean is bounded.
+
+    `names` is empty for crossed columns.
+    """
+    of_groups = [name for name in names if name not in map(str, bounds.mean_tolerance or ())]
+    for parameter in _ON_GROUPS:
         given = getattr(bounds, parameter)
-        if isinstance(given, Mapping) and (unknown := [str(key) for key in given if str(key) not in names]):
-            known = f"the sensitive columns are {names}" if any(names) else "there are no columns to name"
+        if isinstance(given, Mapping) and (
+            unknown := [str(key) for key in given if str(key) not in of_groups]
+        ):
+            known = (
+                f"the columns with groups are {of_groups}" if any(names) else "there are no columns to name"
+            )
             raise ValueError(f"{parameter} names {unknown}, but {known}")
     target = bounds.target
-    if len(names) <= 1 or target is None:
+    if target is None or (len(names) <= 1 and of_groups == names):
         return
-    if not isinstance(target, Mapping) or (set(map(str, target)) - set(names)):
+    if not isinstance(target, Mapping) or (set(map(str, target)) - set(of_groups)):
         raise ValueError(
-            f"target must be a mapping of sensitive columns to shares, such as {{{names[0]!r}: ...}}, with columns out "
-            f"of {names}"
+            f"target must be a mapping of sensitive columns to shares, with columns out of {of_groups}"
         )
 
 

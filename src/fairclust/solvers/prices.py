@@ -374,7 +374,7 @@ def certificate_text(fit: Mapping[str, float | None]) -> str:
         # Labels of whole rows can be slightly off bounds that only parts of rows would meet, which makes them cheaper.
         text += f" (cost {cost:,.1f}, "
         reason = (
-            f"the labels are off the bounds by up to {violation:.2g} rows in a cluster"
+            f"the labels are off the bounds by up to {violation:.2g} rows (or weight) in a cluster"
             if violation
             else "of rounding errors"
         )

@@ -108,7 +108,7 @@ class FairletClusterer(FairClusterer):
                 f"the data have only {n_clusters} fairlets of balance {self.balance_[0]}/{self.balance_[1]}, "
                 f"and so only {n_clusters} of {self.n_clusters} clusters"
             )
-        self._center_rows: np.ndarray | None = None
+        self._center_rows = None
         if medians:
             medoids = cluster_medoids(centers, n_clusters, rng)
             self.cluster_centers_, self._center_rows = centers[medoids], rows[medoids]
@@ -122,11 +122,6 @@ class FairletClusterer(FairClusterer):
         self.n_iter_ = 2
         fairness = float(balance(contingency(self.labels_, codes)))
         self.history_.append(record(2, begin, self.cost_, self.cost_, fairness))
-
-    def _restore(self, X: np.ndarray) -> None:
-        super()._restore(X)
-        if self._center_rows is not None:
-            self.cluster_centers_ = X[self._center_rows]
 
     def _cost(self, X: np.ndarray, centers: np.ndarray) -> float:
         squares = ((X - centers) ** 2).sum(axis=1, dtype=float)

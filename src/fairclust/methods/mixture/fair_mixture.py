@@ -15,8 +15,9 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_feature_names
 
-from fairclust.base import COUNT, NON_NEGATIVE, FairClusterer, is_mapped
+from fairclust.base import COUNT, NON_NEGATIVE, FairClusterer, checked_weights, is_mapped
 from fairclust.frame import Frame
+from fairclust.group_encoding import check_same_order
 from fairclust.messages import count
 from fairclust.methods.mixture.fit import (
     Batches,
@@ -344,7 +345,9 @@ class FairMixture(FairClusterer):
         -------
         float
         """
-        return float(np.average(self.score_samples(X), weights=sample_weight))
+        check_same_order(X, sample_weight, "sample_weight")
+        densities = self.score_samples(X)
+        return float(np.average(densities, weights=checked_weights(sample_weight, densities)))
 
     def score_samples(self, X: Any) -> np.ndarray:
         """Log density of each row, without features whose category was not seen in `fit`.

@@ -47,7 +47,7 @@ def check_budget(
         raise ValueError("give max_cost or max_cost_increase, not both")
     if bounds.tolerance != 0 or bounds.min_balance is not None or bounds.max_gap is not None:
         raise ValueError("max_cost finds the tolerance: give it without tolerance, min_balance and max_gap")
-    budget = plain_cost * (1 + (max_cost_increase or 0.0)) if max_cost is None else max_cost
+    budget = plain_cost + (max_cost_increase or 0.0) * abs(plain_cost) if max_cost is None else max_cost
     most = budget + max(_EQUAL, error) * abs(budget)
     if not most >= plain_cost:
         raise NotSupported(

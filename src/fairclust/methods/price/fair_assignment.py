@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -11,10 +10,11 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from fairclust.base import check_weights, groups_of_rows, rows_without_weight
-from fairclust.group_encoding import Sensitive, check_same_order, read_sensitive
+from fairclust.base import checked_weights, groups_of_rows, scaled_weights
+from fairclust.group_encoding import Sensitive, as_array, check_same_order, read_sensitive
 from fairclust.kernels.assignment import Potentials
 from fairclust.kernels.tiles import blocks, make_layout, one_thread
+from fairclust.messages import warn
 from fairclust.methods.price.budget import Attempt, check_budget, fairest_within
 from fairclust.methods.price.rounding import round_prices
 from fairclust.solvers.criteria import Bounds, Criterion, Work, bounds_criterion
@@ -76,7 +76,7 @@ class FairAssignment:
 
     @property
     def slack(self) -> float:
-        """The largest violation, in points."""
+        """The largest violation, in points or weight."""
         return float(self.violation.max())
 
 
@@ -146,29 +146,28 @@ def fair_assignment(
     """
     check_same_order(distances, sample_weight, "sample_weight", "distances")
     check_same_order(distances, sensitive_features, of="distances")
-    costs = np.asarray(distances)
-    if np.ma.is_masked(distances):
-        raise ValueError("distances has masked entries: give every point a finite cost in every cluster")
+    check_same_order(sensitive_features, sample_weight, "sample_weight", "sensitive_features")
+    costs = as_array(distances)
     if costs.ndim != 2 or not costs.size:
         raise ValueError(f"distances must be a non-empty matrix, found shape {costs.shape}")
     if costs.dtype not in (np.float32, np.float64):
         costs = costs.astype(np.float64)
     if not isinstance(mean_tolerance, Mapping | None):
         raise ValueError(f"mean_tolerance must map columns to numbers, found {mean_tolerance!r}")
-    rest = np.arange(0) if sample_weight is None else rows_without_weight(sample_weight, costs.shape[0])
-    if len(rest):
-        given, other_costs = sample_weight, costs[rest]
-        counted = np.flatnonzero(given)
+    weights = checked_weights(sample_weight, costs)
+    rest = np.arange(0) if weights is None else np.flatnonzero(weights == 0)
+    if weights is not None and len(rest):
+        n_given, other_costs, counted = len(weights), costs[rest], np.flatnonzero(weights)
         others = groups_of_rows(sensitive_features, rest, costs.shape[0])
         # An error names a row of all the data, not one of those that count.
         read_sensitive(sensitive_features, costs.shape[0], means=mean_tolerance or ())
         sensitive_features = groups_of_rows(sensitive_features, counted, costs.shape[0])
-        costs, sample_weight = costs[counted], np.asarray(given)[counted]
+        costs, weights = costs[counted], weights[counted]
         if not np.isfinite(other_costs).all():
             raise ValueError("distances has entries that are not finite")
     n_samples, n_clusters = costs.shape
     sensitive = read_sensitive(sensitive_features, n_samples, means=mean_tolerance or ())
-    weights, unit = check_weights(sample_weight, n_samples)
+    weights, unit = scaled_weights(weights)
     dtype = np.float64 if n_samples * n_clusters <= _DOUBLE_ENTRIES else np.float32
     n_groups = len(sensitive.cells)
     layout = make_layout(sensitive.codes, n_groups)
@@ -205,10 +204,10 @@ def fair_assignment(
         tolerance, tolerance_bound, (made, work) = fairest_within(attempt, budget)
         made = replace(made, tolerance=tolerance, tolerance_bound=tolerance_bound)
     if work.is_cut:
-        warnings.warn(f"fair_assignment: {work.advice}", ConvergenceWarning, stacklevel=2)
+        warn(f"fair_assignment: {work.advice}", ConvergenceWarning)
     if len(rest):
         codes, prices = sensitive.new_groups(made.prices, [], others, len(rest))
-        labels = np.empty(len(given), made.labels.dtype)
+        labels = np.empty(n_given, made.labels.dtype)
         labels[counted], labels[rest] = made.labels, (other_costs + prices[codes]).argmin(axis=1)
         made = replace(made, labels=labels)
     return made

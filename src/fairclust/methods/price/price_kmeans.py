@@ -13,7 +13,7 @@ from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from fairclust.base import NON_NEGATIVE, NotSupported, check_weights, initial_centers
+from fairclust.base import NON_NEGATIVE, NotSupported, initial_centers, scaled_weights
 from fairclust.chunks.rows import ChunkedRows
 from fairclust.group_encoding import Sensitive, SensitiveColumn, is_measured, read_sensitive
 from fairclust.kernels.points import TiledPoints
@@ -144,7 +144,8 @@ class PriceFairKMeans(PrototypeClusterer):
     Notes
     -----
     Rows may be in files, see `fairclust.open_chunks`. Otherwise a fit takes about ``4 N (d + 2.5 K)`` bytes,
-    more with up to ten clusters and less with at least 200, see docs/prices.md.
+    more with up to ten clusters and less with at least 200, see docs/prices.md. With many groups, it can take up to 1
+    GB more while it rounds the prices to labels.
 
     If whole points cannot meet the bounds, as with ``tolerance=0``, the labels violate them by about a point. This
     matters most in clusters of a few points. Rows with weights cannot be split, so the labels violate the bounds by up
@@ -166,10 +167,7 @@ class PriceFairKMeans(PrototypeClusterer):
     True
     """
 
-    __metadata_request__fit: ClassVar[dict[str, bool | None]] = {
-        "sensitive_features": True,
-        "sample_weight": None,
-    }
+    __metadata_request__fit: ClassVar[dict[str, bool | None]] = {"sample_weight": None}
     takes_columns = takes_weights = takes_chunks = True
     _takes_lists = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -209,11 +207,6 @@ class PriceFairKMeans(PrototypeClusterer):
         self.groups_ = self._sensitive.names
         return self._sensitive.codes
 
-    def _check_weights(self, sample_weight: Any, n_samples: int) -> np.ndarray | None:
-        """Weights with mean 1; `_unit` is the mean that they were divided by."""
-        weights, self._unit = check_weights(sample_weight, n_samples)
-        return weights
-
     def _check_chunks(self, sample_weight: Any) -> None:
         if sample_weight is not None:
             raise NotSupported(
@@ -245,6 +238,8 @@ class PriceFairKMeans(PrototypeClusterer):
         return self.max_cost is not None or self.max_cost_increase is not None
 
     def _fit(self, X: np.ndarray, codes: np.ndarray, weights: np.ndarray | None = None) -> None:
+        # `_unit` is the mean that weights are divided by.
+        weights, self._unit = scaled_weights(weights)
         self._fit_points(self._points(X, codes, weights=weights), codes)
 
     def _fit_chunks(self, rows: ChunkedRows) -> None:
@@ -512,8 +507,8 @@ class PriceFairKMeans(PrototypeClusterer):
         if self.violation_ > 0 and (saved > 1 or _is_expensive(saved, counts)):
             more = f"{percent(saved, 0)} more" if saved < 10 else f"{1 + saved:.2g} times as much"
             yield (
-                f"the labels are off the bounds by up to {self.violation_:.2g} points in a cluster, because labels "
-                f"within them cost at least {more}: a few points lie far from all others. {_LONG_TAIL}"
+                f"the labels are off the bounds by up to {self.violation_:.2g} points (or weight) in a cluster, "
+                f"because labels within them cost at least {more}: a few points lie far from all others. {_LONG_TAIL}"
             )
         elif _is_expensive(self.gap_, counts):
             yield (

@@ -43,8 +43,9 @@ _RAISED, _RAISES = 1e3, 4
 # error of a potential, relative to the largest one.
 _MET, _CHEAPER, _FAR, _ERROR = 1e-10, 1e-6, 1e4, 1e-14
 # `move_points` takes at most _MOST_STEPS steps. Pairs move only if the square of the number of cells, or with weights
-# that times the number of groups, is at most _MOST_PAIRS.
-_MOST_STEPS, _MOST_PAIRS = 2000, 1 << 20
+# that times the number of groups, is at most _MOST_PAIRS. The tables that pairs would leave must also have at most
+# _MOST_ENTRIES entries, so that each array of them takes no more than 128 MB.
+_MOST_STEPS, _MOST_PAIRS, _MOST_ENTRIES = 2000, 1 << 20, 1 << 24
 # The weight of the prices in `whole_table`, beside deviations of up to one point to the fourth power.
 _PRICED = 0.2
 # With fewer points for each cell of the table, labels within the bounds can cost much more than the soft assignment,
@@ -236,7 +237,8 @@ def move_points(
         return worst, unit * (_ALL * burden.sum(axis=0) + any_excess * (worst > _MET))
 
     each, total, one_by_one = np.arange(n_clusters), np.inf, n_clusters < _MANY_CLUSTERS
-    # The charges of the old and of the new cluster after every move. They change only with the counts of a cluster.
+    # The charges of the old and of the new cluster after every move. They change only with the counts of a cluster, and
+    # with the weights of the points that move from or to it. These clusters are stale.
     width, stale = (n_clusters if moves.weighted else 1), each
     old = np.empty((2, moves.n_kinds, n_clusters, width))
     new = np.empty((2, moves.n_kinds, width, n_clusters))
@@ -246,9 +248,13 @@ def move_points(
         before, total = total, added + float(charged.sum()) + unit * _WORST * float(worst.max())
         one_by_one = one_by_one or total >= before
         cost, moved = moves.tried()
-        stale = each if moves.weighted else stale
-        old[:, :, stale] = charges(counts[:, None, stale, None] - moved, stale[:, None])
-        new[..., stale] = charges(counts[:, None, None, stale] + moved, stale)
+        leaving, entering = (moved[:, :, stale], moved[..., stale]) if moves.weighted else (moved, moved)
+        old[:, :, stale] = charges(counts[:, None, stale, None] - leaving, stale[:, None])
+        new[..., stale] = charges(counts[:, None, None, stale] + entering, stale)
+        if moves.weighted and len(stale) < n_clusters:
+            # The points that move between a stale cluster and another one may have other weights than before.
+            old[..., stale] = charges(counts[:, None, :, None] - entering, each[:, None])
+            new[:, :, stale] = charges(counts[:, None, None] + leaving, each)
         (old_worst, old_charged), (new_worst, new_charged) = old, new
         most = np.maximum(np.maximum(old_worst, new_worst), _largest_of_others(worst))
         change = cost + old_charged + new_charged - charged[:, None] - charged
@@ -317,6 +323,7 @@ class _Moves:
         self.look_again()
         # The groups of two points that move together. Points of a group that change places matter if weights differ.
         few = n_groups**2 * n_clusters**2 * (n_groups if self.weighted else 1) <= _MOST_PAIRS
+        few = few and n_groups**3 * n_clusters <= _MOST_ENTRIES
         self._pairs = np.array(np.triu_indices(n_groups if few else 0, 0 if self.weighted else 1))
         self.n_kinds = n_groups + 2 * self._pairs.shape[1]
 

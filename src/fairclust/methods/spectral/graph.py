@@ -36,8 +36,8 @@ class GraphClusterer(FairClusterer):
         tags.input_tags.pairwise = tags.input_tags.sparse = self.affinity == "precomputed"
         return tags
 
-    def fit(  # type: ignore[override]
-        self, X: Any, y: Any = None, *, sensitive_features: Any = None, points: Any = None
+    def fit(
+        self, X: Any, y: Any = None, *, sensitive_features: Any = None, points: Any = None, **given: Any
     ) -> FairClusterer:
         """Cluster the rows of `X`, or the nodes of the graph `X`.
 
@@ -65,7 +65,12 @@ class GraphClusterer(FairClusterer):
             The method cannot treat this input, or it would need more memory than `max_memory_mb`.
         """
         if self.affinity != "precomputed":
-            return super().fit(X, sensitive_features=sensitive_features)
+            if points is not None:
+                raise ValueError(
+                    "points are features of the nodes of a graph: leave them out, or pass it as X"
+                )
+            return super().fit(X, sensitive_features=sensitive_features, **given)
+        self._refuse(given)
         check_same_order(X, sensitive_features)
         check_same_order(X, points, "points")
         with self._whole_or_not():

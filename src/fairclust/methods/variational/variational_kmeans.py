@@ -188,7 +188,7 @@ class VariationalFairKMeans(PrototypeClusterer):
                 f"{type(self).__name__} with match_reference takes one sensitive column: pass one, or "
                 "leave match_reference out"
             )
-        sensitive, targets = self._sensitive, self.target or {}
+        sensitive, targets = self._sensitive, {} if self.target is None else self.target
         names = [column.name for column in sensitive.columns]
         if not isinstance(targets, Mapping) or set(map(str, targets)) - set(names):
             raise ValueError(
