@@ -33,6 +33,12 @@ def shortened(text: str, width: int = 80) -> str:
     return text if len(text) <= width else text[: width - 1] + "…"
 
 
+def listed(texts: Iterable[str], shown: int = 10) -> str:
+    """The first texts, and how many others there are."""
+    texts = [shortened(text, 100) for text in texts]
+    return ", ".join(texts[:shown]) + (f" and {len(texts) - shown:,} more" if len(texts) > shown else "")
+
+
 def misspelt(name: str, known: Iterable[str], similarity: float = 0.6) -> str:
     """Ask whether the known name nearest to `name` is meant; empty if no name is as similar (difflib's ratio)."""
     close = difflib.get_close_matches(name, known, 1, similarity)
@@ -48,8 +54,7 @@ def nearest(name: str, known: Iterable[str]) -> str:
     longer = [k for k in names if name and k.startswith(name)]
     if meant := misspelt(longer[0] if longer else name, names):
         return meant
-    shown = ", ".join(map(repr, names[:20])) + (", ..." if len(names) > 20 else "")
-    return f"there are: {shortened(shown, 300)}" if names else "there are none"
+    return f"there are: {shortened(listed(map(repr, names), 20), 300)}" if names else "there are none"
 
 
 def count(number: int, what: str) -> str:

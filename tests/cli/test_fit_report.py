@@ -113,10 +113,13 @@ def test_an_audit_reports_what_a_fit_reports(people, tmp_path, capsys):
     frame.assign(sex=frame.sex.where(frame.index > 2)).to_csv(people, index=False)
     written = pd.read_csv(labels)
     written[3:].to_csv(labels, index=False)
-    told(run(capsys, "audit", labels, people, "--sensitive", "sex"))
-    written[["cluster"]].to_csv(labels, index=False)
+    audited = told(run(capsys, "audit", labels, people, "--sensitive", "sex"))
+    for columns in (["cluster"], ["row", "cluster"]):
+        written[columns].to_csv(labels, index=False)
+        assert told(run(capsys, "audit", labels, people, "--sensitive", "sex")) == audited
+    written[["cluster"]][1:].to_csv(labels, index=False)
     message = refused(run(capsys, "audit", labels, people, "--sensitive", "sex"))
-    assert "has 240 labels, but the table has 237 rows without those that are left out" in message
+    assert "has 239 labels, but the table has 237 rows without those that are left out" in message
     assert "Fix: add the column 'row' with the number of the labelled row in the table" in message
     written[3:].assign(cluster=written.cluster + 1).to_csv(labels, index=False)
     message = refused(run(capsys, "audit", labels, people, "--sensitive", "sex"))

@@ -361,7 +361,7 @@ def test_notes_name_first_what_changes_the_result_most(people, tmp_path, capsys)
             "fnlwgt: clustered by, as a number; if it says how many people a row stands for, --weight fnlwgt",
             "gender: 'Female' (1 rows) and 'female' (",
             "left out: person (an identifier: 400 different values in 400 rows); joined (constant)",
-            "region: few different whole numbers, taken as numbers; if they are codes, --categories region",
+            "region: taken as numbers; if these whole numbers are codes, --categories region",
             "missing cells, imputed: age 5, rooms 2",
         )
     ]

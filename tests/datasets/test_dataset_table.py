@@ -101,6 +101,7 @@ def test_dropping_rows_of_a_feature(tmp_path):
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
+        ("a,b\n", "has a header and no rows"),
         ("a,b\n1,2\n3,x\n4,x\n", "column 'b': a column of numbers has cells that are not finite numbers; found 'x' in "
          "data row 2, 2 such cells in all. Fix: list the column under"),
         ("a,b\n1,2\n\n3,\n", "column 'b': .*found '' in data row 2, 1 such cell"),

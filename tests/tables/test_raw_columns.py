@@ -46,7 +46,8 @@ def read(cells, name="x", **asked):
         ("1'005.-", 1005), ("5 m3/h", 5), ("90 mL/min/1.73 m²", 90), ("4.5 x10^9/L", 4.5), ("250 10⁹/L", 250),
         ("4.5 out of 5 stars", 4.5), ("2 lata", 2), ("2 139:-", 2139), ("+/-5", 5), ("62 1/min", 62),
         ("8.9 x 10^5", 890e3), ("14.30 Uhr", 14.5), ("2:05 min", 125 / 3600), ("350 mille", 350e3), ("3 mld", 3e9),
-        ("21st", 21), ("3º", 3), ("11st 7 lb", 11.5), ("5'11\"", 5 + 11 / 12), ("4'40\"", None),
+        ("21st", 21), ("3º", 3), ("70¹", 70), ("3.5²", 3.5), ("15³ kg", 15), ("4.5x10⁹", 4.5e9), ("110³", 110),
+        ("11st 7 lb", 11.5), ("5'11\"", 5 + 11 / 12), ("4'40\"", None),
         ("P123", None), ("Q3", None), ("2020-01-01", None), ("1,5", None), ("10-20", None), ("(5", None),
         ("", None), ("km", None),
     ],
@@ -68,6 +69,7 @@ def test_decimal_commas_and_blanks_are_found_in_each_column():
 def test_a_point_before_three_digits_separates_thousands_of_money():
     rents = np.random.default_rng(0).integers(400, 2400, N)
     np.testing.assert_array_equal(read([f"EUR {rent:,}".replace(",", ".") for rent in rents]), rents)
+    np.testing.assert_array_equal(read([*["950", "1.050"] * 50, "1.234.567"])[-2:], [1050, 1234567])
     # Weights in kilograms with three decimals.
     weights = np.random.default_rng(0).uniform(0.1, 9, N).round(3)
     np.testing.assert_allclose(read([f"{weight:.3f} kg" for weight in weights]), weights)
@@ -119,15 +121,12 @@ def test_units_of_one_kind_are_converted_and_others_are_an_error():
 @pytest.mark.parametrize(
     ("words", "cell"),
     [
-        (["1,5", "1.5", "2.25", "7,75"], "'1,5' in data row 1"),
-        (["25%", "0.3", "12 %", "0.75"], "'0.3' in data row 2"),
-        (["5 km", "3 kg", "2 km", "2 km"], "'3 kg' in data row 2"),
-        (["$5", "$7", "9 €", "$11"], "'9 €' in data row 3"),
+        (["1,5", "1.5", "2.25", "7,75"], "'1,5' in data row 1"), (["25%", "0.3", "12%", "0.75"], "'0.3' in data row 2"),
+        (["5 km", "3 kg", "2 km", "2 km"], "'3 kg' in data row 2"), (["$5", "$7", "9 €", "$11"], "'9 €' in data row 3"),
+        (["7/10", "8/10", "7", "3/10"], "'7' in data row 3"), (["1.7m", "1.6m", "90k", "1.8m"], "'90k' in data row 3"),
         (["1.7 m", "1.6 m", "170", "1.8 m"], "'170' in data row 3"),
-        (["7/10", "8/10", "7", "3/10"], "'7' in data row 3"),
-        (["1.7m", "1.6m", "90k", "1.8m"], "'90k' in data row 3"),
     ],
-)
+)  # fmt: skip
 @pytest.mark.parametrize("many", [False, True])
 def test_numbers_that_do_not_go_together_are_an_error(words, cell, many):
     # A column of many different values has them in its last digit.
@@ -178,13 +177,21 @@ def test_sensitive_numbers_with_units_are_cut_into_ranges():
     assert (groups.str.startswith("below") == (pay < np.quantile(pay, 0.5, method="higher"))).all()
 
 
-def test_bins_cut_all_columns_of_many_numbers_and_a_note_names_those_of_few():
+def test_bins_cut_all_columns_of_many_numbers():
     frame = pd.DataFrame({"age": np.arange(N) % 91, "race": np.arange(N) % 9 + 1, "x": np.arange(N) / 7})
     found = decide(frame, ["age", "race"], bins=4)
     assert found.preparation.groups(frame).nunique().tolist() == [4, 9]
-    assert found.notes[-1] == "race: its few different numbers are groups, as --bins cuts columns of many"
-    codes = decide(frame, ["age"], bins=4, asked=Asked(categories=["age"])).preparation
+    codes = decide(frame, ["age"], asked=Asked(categories=["age"])).preparation
     assert codes.groups(frame)["age"].nunique() == 91
+    with pytest.raises(TableError, match="--bins: no sensitive column holds many different numbers"):
+        decide(frame, ["race"], bins=4)
+    frame["age"] = frame["age"].astype(str).where(frame.index % 12 > 0, "see file")
+    for bins in (None, 4):
+        with pytest.raises(TableError, match=r"'age' holds numbers, but 34 cells .*--numbers age"):
+            decide(frame, ["age"], bins=bins)
+    odd = decide(frame, ["age"], bins=4, asked=Asked(numbers=["age"]))
+    assert odd.preparation.groups(frame)["age"].value_counts(dropna=False).size == 5
+    assert odd.notes[0] == "age: 34 cells ('see file') count as missing"
 
 
 def test_a_few_odd_cells_are_missing_and_many_are_an_error():
@@ -216,11 +223,12 @@ def test_words_that_may_mean_zero_and_errors_of_spreadsheets_are_missing():
     counts = [*["1", "2", "4", "7"] * 99, "keine", "#NV", "#¡DIV/0!", "(leer)", "\\N"]
     odd = column(counts).odd
     assert odd.startswith(
-        "5 cells ('keine', '#NV', '#¡DIV/0!' and more) count as missing; if 'keine' means 0, write 0"
+        "5 cells ('keine', '#NV', '#¡DIV/0!' and 2 more) count as missing; if 'keine' means 0, write 0"
     )
     assert column(["$ 1,200.00", "$ -", "$ 3,400.50"] * 40).odd.endswith(
         "if '$ -' means 0, write 0 in the table"
     )
+    assert column([" ", "29.85", "1889.5"] * 40).odd == "40 cells ('') count as missing"
 
 
 def test_limits_that_would_be_one_number_are_categories():
@@ -228,10 +236,6 @@ def test_limits_that_would_be_one_number_are_categories():
     assert column(limits).note == "all would be the number 50000, so they are categories"
     assert column(limits).role == "category" and column(limits, numbers=["x"]).role == "number"
     assert column(["100%", "100 %", "k.A."] * 50).role == "number"
-
-
-def test_blank_cells_of_a_data_frame_are_missing():
-    assert column([" ", "29.85", "1889.5"] * 40).odd == "40 cells ('') count as missing"
 
 
 def test_groups_that_seem_to_be_missing_values_are_named():
@@ -298,16 +302,20 @@ def test_the_first_note_names_odd_cells_and_rows_with_them_can_be_left_out():
         ([f"{1990 + i % 30}年{i % 12 + 1}月{i % 28 + 1}日" for i in range(N)], "x", "left out"),
         ([200101 + i % 28 + 10000 * (i % 3) for i in range(N)], "x", "left out"),
         ([100 * (2000 + i % 20) + i % 12 + 1 for i in range(N)], "x", "left out"),
+        ([202001 + i % 12 for i in range(N)], "Monat", "left out"),
+        ([202001051300 + 10000 * (i % 25) for i in range(N)], "x", "left out"),
+        ([20200105133000 + i % 60 for i in range(N)], "x", "left out"),
+        ([43831 + i * i % 97 for i in range(N)], "Datum", "left out"),
+        ([f"{i % 12 + 1:02d}.{2018 + i % 6}" for i in range(N)], "x", "left out"),
+        ([f"{2018 + i % 6}/{i % 12 + 1}" for i in range(N)], "x", "left out"),
         ([101 + i % 28 for i in range(N)], "x", "number"),
         ([f"{100 + i % 80}/{60 + i % 49}" for i in range(N)], "x", "left out"),
         ([100_000 + 1000 * (i % 77) for i in range(N)], "price", "number"),
         ((np.random.default_rng(0).permutation(80_000)[:N] + 12_000).tolist(), "salary", "number"),
         (np.sort(np.random.default_rng(0).permutation(80_000)[:N] + 12_000).tolist(), "salary", "number"),
         ((np.random.default_rng(0).integers(1, 9, N).cumsum() + 7_000).tolist(), "order", "identifier"),
-        ([i % 7 for i in range(N)], "phone_calls", "number"),
-        ([f"FR-{i}" for i in range(N)], "x", "identifier"),
-        ([f"{i}A" for i in range(N)], "x", "identifier"),
-        ([f"€ {17 * i + i % 5}" for i in range(N)], "x", "number"),
+        ([i % 7 for i in range(N)], "phone_calls", "number"), ([f"FR-{i}" for i in range(N)], "x", "identifier"),
+        ([f"{i}A" for i in range(N)], "x", "identifier"), ([f"€ {17 * i + i % 5}" for i in range(N)], "x", "number"),
         (["10", "10A", "12", "12B"] * 100, "flat", "category"),
         (["75", "92", "2A", "13"] * 100, "département", "category"),
         ([i % 12 + 1 for i in range(N)], "código de región", "category"),
@@ -322,7 +330,7 @@ def test_the_first_note_names_odd_cells_and_rows_with_them_can_be_left_out():
         (["SEP-01", "SEP-02", "SEP-03"] * 100, "x", "category"),
         (["7 von 10 Punkten", "10 Punkte", "8 von 10 Punkten"] * 100, "x", "category"),
     ],
-)
+)  # fmt: skip
 def test_codes_are_not_measured(cells, name, role):
     found = column(cells, name)
     assert found.role == role, found
@@ -370,6 +378,8 @@ def test_truth_values_in_several_spellings():
         ["$0-$10,000", "$10,001-$20,000", "$20,001+"], ["1.000-2.000 €", "2.001-3.000 €", "über 3.000 €"],
         ["1 - none", "2 - some", "3 - all"], ["1 (bad)", "2", "3", "4 (good)"], ["Stage I", "Stage II", "Stage IV"],
         ["low (<18,5)", "normal (18,5-24,9)", "more (25-29,9)", "high (30+)"],
+        ["unter 18", "18-65", "über 65"], ["0", "1-2", "3+"], ["<1000 €", "1000-2000 €", ">2000 €"],
+        ["900 - 1.000", "1.000 - 1.500", ">1.500"], ["unter 500 €", "500 - 1.000 €", "1.000 - 2.000 €"],
         ["t/m 17", "18 t/m 34", "35 t/m 64", "65 en ouder"],
         ["とても不満", "不満", "普通", "満足"], ["Helt uenig", "Delvist uenig", "Delvist enig", "Helt enig"],
         ["A+", "A", "A-", "B+", "B"], ["Level 1", "Level 2", "Level 10"],
@@ -401,15 +411,10 @@ def test_scales_and_ranges_are_ordered(scale):
 @pytest.mark.parametrize(
     "words",
     [
-        ["N", "S", "E", "W"],
-        ["1", "2", "3+"],
-        ["1", "11", "111"],
-        ["red", "green", "blue"],
-        ["a", "b", "c"],
-        ["0-", "0+", "A-", "A+", "B+"],
-        ["555-1234", "555-2345", "556-11"],
+        ["N", "S", "E", "W"], ["1", "2", "3+"], ["1", "11", "111"], ["red", "green", "blue"], ["a", "b", "c"],
+        ["<=50K", ">50K"], ["0-", "0+", "A-", "A+", "B+"], ["555-1234", "555-2345", "556-11"],
     ],
-)
+)  # fmt: skip
 def test_other_words_are_not_ordered(words):
     assert steps(words) == []
 
@@ -429,6 +434,7 @@ def test_notes_name_columns_that_may_be_something_else():
             "month": rng.integers(1, 13, N),
             "manager id": rng.integers(1, 21, N),
             "floor": rng.integers(1, 21, N),
+            "schoolID": rng.integers(1, 200, N),
             "Poids (kg)": [f"{weight} kg" for weight in rng.integers(50, 99, N)],
             "fare": rng.choice(["1", "2", "3", "free"], N),
             "town": rng.choice(["Köln", "köln"], N),
@@ -436,8 +442,7 @@ def test_notes_name_columns_that_may_be_something_else():
     )
     notes = " | ".join(decide(frame, []).notes)
     assert (
-        "month, 'manager id': few" in notes.replace("manager id:", "'manager id':")
-        and "--weight" not in notes
+        "month, manager id, schoolID: taken as numbers; if these whole" in notes and "--weight" not in notes
     )
     assert "cells such as 'free' are no numbers in one unit, so all are categories; --numbers fare" in notes
     assert "town: 'Köln'" in notes and "differ only by case or blanks, and count as 2 values" in notes

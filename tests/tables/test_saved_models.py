@@ -1,5 +1,6 @@
 """Models that `fairclust fit --save` writes: nothing is lost, no code runs, and damaged files give plain errors."""
 
+import io
 import os
 import pickle
 import zipfile
@@ -107,7 +108,7 @@ def test_a_saved_model_keeps_every_option(fitted, people, options):
     assert_same(before, after, people)
 
 
-def test_a_model_of_decimal_commas_reads_points_between_commas(people, fitted, tmp_path):
+def test_a_model_reads_tables_with_the_other_decimal_point(people, fitted, tmp_path, monkeypatch, capsys):
     frame = pd.read_csv(people)[["sex", "age"]]
     frame["age"] = frame.age.round(3)
     frame.to_csv(tmp_path / "de.csv", sep=";", decimal=",", index=False)
@@ -117,6 +118,11 @@ def test_a_model_of_decimal_commas_reads_points_between_commas(people, fitted, t
     )
     same, other = (model.predict(model.read(tmp_path / f"{name}.csv")) for name in ("de", "en"))
     assert other[1:].tolist() == same[1:].tolist() and model.read(tmp_path / "de.csv").age.dtype == float
+    # Standard input can be read only once.
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO((tmp_path / "en.csv").read_bytes())))
+    assert model.predict(model.read("-")).tolist() == other.tolist()
+    english, _, _ = fitted("--sensitive", "sex", "--method", "kmeans", table=tmp_path / "en.csv")
+    np.testing.assert_array_equal(english.predict(english.read(tmp_path / "de.csv")), same)
 
 
 @pytest.mark.parametrize("method", ["price", "vfc"])

@@ -19,7 +19,8 @@ def run(args: Audit) -> list[str | Table]:
     """Report the shares of groups, costs and profiles of given labels of a table, beside those of k-means."""
     check_outputs({"--report": args.report}, [args.labels, *table_files(args.table)])
     rows = read_rows(args)
-    labels = read_labels(args.labels, rows.frame.index.to_numpy() + 1, args.n_clusters, rows.frame)
+    labelled, n_all = rows.frame.index.to_numpy() + 1, len(rows.reasons)
+    labels = read_labels(args.labels, labelled, args.n_clusters, rows.frame, n_all)
     params = {**PLAIN, "random_state": args.seed}
     n_clusters = int(labels.max()) + 1 if args.n_clusters is None else args.n_clusters
     model = SimpleNamespace(

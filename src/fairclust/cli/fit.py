@@ -19,11 +19,10 @@ from fairclust.cli.options import Fit
 from fairclust.cli.progress import progress
 from fairclust.cli.results import report
 from fairclust.cli.rows import Rows, read_rows
-from fairclust.messages import UserError, count, shortened
+from fairclust.messages import UserError, count, listed, shortened
 from fairclust.outputs import check_outputs
 from fairclust.tables import table_files
 
-_SHOWN_GROUPS = 5
 # If clusters have fewer rows than this on average, the group shares in them mean little.
 _FEW_ROWS = 20
 # The bytes that a fit in memory takes for a cell of the table, with its copies, and for a row and a cluster. The search
@@ -67,9 +66,9 @@ def _size_notes(rows: Rows, n_clusters: int) -> list[str]:
     """Notes on small clusters and small groups, and on several sensitive columns."""
     notes, columns, sizes = [], rows.preparation.sensitive, dict(rows.sizes)
     if len(columns) > 1:
-        listed, pairs = " and ".join(columns), count(len(sizes), "combination")
-        apart = f"each of {listed} counts on its own; --crossed takes their {pairs} instead"
-        notes = [apart if isinstance(rows.groups, dict) else f"the groups are the {pairs} of {listed}"]
+        names, pairs = " and ".join(columns), count(len(sizes), "combination")
+        apart = f"each of {names} counts on its own; --crossed takes their {pairs} instead"
+        notes = [apart if isinstance(rows.groups, dict) else f"the groups are the {pairs} of {names}"]
     n_rows = sum(sizes.values())
     if n_rows < _FEW_ROWS * n_clusters:
         notes.append(
@@ -85,9 +84,8 @@ def _size_notes(rows: Rows, n_clusters: int) -> list[str]:
         }
     small = [f"{shortened(name)} ({count(size, 'row')})" for name, size in sizes.items() if size < n_clusters]
     if small:
-        more = f" and {len(small) - _SHOWN_GROUPS:,} more" if len(small) > _SHOWN_GROUPS else ""
         notes.append(
-            f"too few rows for {n_clusters} clusters in group {', '.join(small[:_SHOWN_GROUPS])}{more}: some clusters "
+            f"too few rows for {n_clusters} clusters in group {listed(small, 5)}: some clusters "
             "have none of them; join the group with another one in the table, or leave its rows out"
         )
     return notes

@@ -19,35 +19,39 @@ _INTEGER = re.compile(r"\s*[+-]?[0-9]+\s*")
 
 
 def read_labels(
-    path: Path, rows: np.ndarray, n_clusters: int | None = None, table: pd.DataFrame | None = None
+    path: Path,
+    rows: np.ndarray,
+    n_clusters: int | None = None,
+    table: pd.DataFrame | None = None,
+    n_all: int = 0,
 ) -> np.ndarray:
     """The clusters of the rows with these numbers, which are sorted and count from 1: integers, shape (n_rows,).
 
-    If the file has a column that identifies the rows of the `table`, but in another order, this order is undone.
-
-    The file is a table with the column ``cluster``, and perhaps ``row``, as `fairclust fit --out` writes; or it has a
-    number in each line and no header. Without `n_clusters`, the largest label states the number of clusters.
+    The file is a table with the column ``cluster``, and perhaps ``row``, or has a number in each line and no header. It
+    may have labels of all `n_all` rows. Another order of the `table`'s rows is undone if a column identifies them.
+    Without `n_clusters`, the largest label states the number of clusters.
     """
     frame = _read_cells(path)
     if table is not None and "row" not in frame:
         frame = _in_order(path, frame, table)
-    labels = _whole_numbers(path, frame["cluster"])
     if "row" in frame:
         numbers = _whole_numbers(path, frame["row"])
         listed, counts = np.unique(numbers, return_counts=True)
-        # Rows that do not exist, or are missing, or are there more than once.
-        wrong = [*np.setxor1d(listed, rows), *listed[counts > 1]]
-        if wrong:
+        is_wrong = (counts > 1) | (listed < 1) | (listed > max(n_all, rows[-1]))
+        if wrong := [*listed[is_wrong], *np.setdiff1d(rows, listed)]:
             raise UserError(
                 f"{path}: the column 'row' must have the number of each row that is not left out once, counted from 1. "
                 f"Fix: see row {wrong[0]}"
             )
-        labels = labels[np.argsort(numbers)]
-    elif len(labels) != len(rows):
+        frame = frame.iloc[np.argsort(numbers)][np.isin(listed, rows)]
+    elif len(frame) == n_all:
+        frame = frame.iloc[rows - 1]
+    elif len(frame) != len(rows):
         raise UserError(
-            f"{path} has {len(labels):,} labels, but the table has {len(rows):,} rows without those that are left out. "
+            f"{path} has {len(frame):,} labels, but the table has {len(rows):,} rows without those that are left out. "
             "Fix: add the column 'row' with the number of the labelled row in the table, counted from 1"
         )
+    labels = _whole_numbers(path, frame["cluster"])
     if n_clusters is None and labels.min() == 1:
         raise UserError(
             f"{path}: no row is in cluster 0, so the clusters seem to be numbered from 1. Fix: subtract 1 from every "
@@ -100,9 +104,9 @@ def _in_order(path: Path, frame: pd.DataFrame, table: pd.DataFrame) -> pd.DataFr
 
 
 def _read_cells(path: Path) -> pd.DataFrame:
-    """The columns ``cluster`` and perhaps ``row``, without the rows that have a reason instead of a cluster."""
+    """The columns of a file, with ``cluster`` and perhaps ``row``."""
     try:
-        frame = read_table(path)
+        frame = read_table(path, values=["cluster"])
     except TableError as error:
         raise UserError(f"{error}. Labels are a table with the column 'cluster'") from None
     if len(frame.columns) == 1 and _INTEGER.fullmatch(frame.columns[0]):
@@ -113,9 +117,6 @@ def _read_cells(path: Path) -> pd.DataFrame:
             f"{path} has no column 'cluster', only {', '.join(map(repr, frame.columns[:5]))}. Fix: write a table with "
             "the column 'cluster', and with 'row', counted from 1, if the rows are in another order"
         )
-    if "row" in frame and "reason" in frame:
-        # `fairclust fit` gives a row that it leaves out no cluster, but a reason.
-        frame = frame[frame["cluster"].notna() | frame["reason"].isna()].reset_index(drop=True)
     return frame
 
 

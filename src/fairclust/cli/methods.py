@@ -65,7 +65,7 @@ def parameters(cls: type, n_clusters: int, seed: int, assignments: list[str]) ->
     """
     known = set(inspect.signature(cls).parameters)
     params: dict[str, Any] = {"n_clusters": n_clusters, "random_state": seed}
-    chosen = {"n_clusters"}
+    chosen = {"n_clusters", *(["random_state"] if seed else [])}
     for given in assignments:
         name, sign, value = given.partition("=")
         if not sign:

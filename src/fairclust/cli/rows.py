@@ -182,7 +182,7 @@ def possible(*options: Sequence[str]) -> set[str]:
 def decided(frame: pd.DataFrame, args: Raw, means: Collection[str] = ()) -> Decision:
     """The roles of the columns of a table, or of a sample of its rows, as the options ask."""
     lists = ("sensitive", "features", "exclude", "id", "categories", "numbers", "log", "clip")
-    listed = {name: _names(getattr(args, name), name, frame, args) for name in lists}
+    listed: dict[str, Any] = {name: _names(getattr(args, name), name, frame, args) for name in lists}
     scales, how = _scales(args.ordered, frame, args), ("numbers", "log", "clip", "ordered")
     listed |= {"weight": _weight(frame, args), "ordered": [*scales]}
     pairs = {*product(("features", *how), ("sensitive", "id", "exclude", "weight")), ("numbers", "ordered")}

@@ -9,7 +9,7 @@ import os
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from fairclust.cli.options import Status
 from fairclust.datasets.errors import DatasetError, DatasetSkipped
 from fairclust.datasets.prepare import prepare_dataset
 from fairclust.datasets.store import read_card
-from fairclust.messages import UserError, count, duration
+from fairclust.messages import UserError, count, duration, listed
 from fairclust.pipeline.config import ConfigError, user_config
 from fairclust.pipeline.fits import cached_keys, input_hash
 from fairclust.pipeline.grids import Cell, canonical_json
@@ -71,17 +71,13 @@ def _checked(plan: Plan) -> list[str]:
         lines += [
             f"{name}: {count(len(cells), 'fit')}",
             f"  {card['rows']:,} of {card['rows_read']:,} rows, {count(len(card['columns']), 'feature')}: "
-            f"{_listed(card['columns'])}",
-            f"  groups: {_listed(groups)}",
+            f"{listed(card['columns'], 20)}",
+            f"  groups: {listed(groups, 20)}",
             *(f"  the group {group} has fewer rows than there are clusters, {most}" for group in small),
         ]
     if problems:
         raise UserError("\n".join([f"{count(len(problems), 'problem')}:", *(f"  - {p}" for p in problems)]))
     return lines
-
-
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(names[:20]) + (", ..." if len(names) > 20 else "")
 
 
 def _progress(plan: Plan, cores: int, asked: Mapping[str, str]) -> list[str]:

@@ -206,6 +206,8 @@ class Table:
         # '1,5', unless all of it is read as text.
         as_texts = {*texts, *drops, *(numbers if zeros or self.reader.decimal != "." else ())}
         frame = self.opened.read({*numbers, *as_texts}, as_texts)
+        if frame.empty:
+            raise TableError(f"{self.path} has a header and no rows")
         words = {i: _texts(frame[i]) for i in as_texts}
         # A row is dropped under the first of its values that is listed.
         kept, dropped = np.ones(len(frame), dtype=bool), list[dict[str, object]]()

@@ -86,7 +86,9 @@ def plain(text: str) -> str:
     if text.isascii():
         return text
     text = re.sub(r"(?<=\d)(?=[¼½¾⅓⅔⅛⅜⅝⅞])", " ", text)
-    text = re.sub(r"(?<=\d)[ºª]$", "", re.sub("[º˚](?=[CF])", "°", re.sub("10(?=[³⁴-⁹])", "10^", text)))
+    text = re.sub("[º˚](?=[CF])", "°", re.sub(r"(?<!\d)10(?=[³⁴-⁹])", "10^", text))
+    # Ordinals, and footnotes.
+    text = re.sub(r"(?<=\d)[ºª]$|(?<=[0-9])[¹²³⁰⁴-⁹]+(?!\w)", "", text)
     text = unicodedata.normalize("NFKC", text).translate({0x2044: "/", 0x2019: "'"})
     text = "".join(str(unicodedata.decimal(sign)) if sign.isdecimal() else sign for sign in text)
     return re.sub("[\u2010-\u2015\u2212]", "-", text).strip()
@@ -296,11 +298,12 @@ def steps(words: Iterable[str]) -> list[str]:
     if len({*places}) == len(known) and not all(word.isdecimal() for word in known):
         return [word for _, word in sorted(zip(places, known, strict=True))]
     # '6-12 months' is below '1-2 years'. If some ranges have no unit, all have the same one.
-    for in_units in (True, False):
-        ranges = [_range(word, in_units=in_units) for word in known]
+    for in_units, decimal in product((True, False), ".,"):
+        ranges = [_range(word, decimal, in_units=in_units) for word in known]
         found = sorted((*of, word) for of, word in zip(ranges, known, strict=True) if of)
-        wide = sum(-math.inf < low < high < math.inf for low, high, _ in found)
-        if len(found) == len(known) and wide > 1 and all(low[1] <= high[0] for low, high in pairwise(found)):
+        wide = [(low, high) for low, high, _ in found if low < high]
+        is_closed = len(wide) > 1 and any(-math.inf < low and high < math.inf for low, high in wide)
+        if len(found) == len(known) and is_closed and all(low[1] <= high[0] for low, high in pairwise(found)):
             return [word for *_, word in found]
     return []
 
@@ -316,7 +319,7 @@ def _bare(word: str) -> str:
     return bare if "/" in bare or bare == "-" else bare.replace("-", " ")
 
 
-def _range(word: str, *, in_units: bool) -> tuple[float, float] | None:
+def _range(word: str, decimal: str, *, in_units: bool) -> tuple[float, float] | None:
     """The ends of a range, which may stand in brackets behind its name, as in 'normal (18.5-24.9)'.
 
     With `in_units`, those of different units can be compared, and a range without a known unit is none.
@@ -326,7 +329,7 @@ def _range(word: str, *, in_units: bool) -> tuple[float, float] | None:
     found = pattern("range").fullmatch(re.sub(r"^[\[(\]]\s*([\d.]+), *([\d.]+)[\])\[]$", r"\1 - \2", text))
     if not found:
         return None
-    limits = [by_any_sign(found[end] or "") for end in ("low", "high")]
+    limits = [measured(found[end] or "", decimal) for end in ("low", "high")]
     if limits[0] is None or (found["high"] and limits[1] is None):
         return None
     # The unit of '100-500 m' is that of its last number.

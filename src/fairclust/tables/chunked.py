@@ -40,7 +40,7 @@ class TableChunk(Chunk):
     def usable(self, columns: Iterable[str] = ()) -> tuple[pd.DataFrame, pd.DataFrame, pd.Series]:
         """These columns and those that decide whether a row gets a label; the groups; and the reasons against one."""
         frame = self.frame([*self.preparation.needed, *columns])
-        clean(frame, ids=self.preparation.ids)
+        clean(frame, ids={*self.preparation.ids} - {*self.preparation.sensitive})
         groups = self.preparation.groups(frame)
         return frame, groups, self.preparation.reasons(frame, groups)
 

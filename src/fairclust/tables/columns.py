@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from fairclust.group_encoding import value_text
-from fairclust.messages import count, quoted, shortened
+from fairclust.messages import count, listed, quoted, shortened
 from fairclust.stored import storable
 from fairclust.tables import cells
 from fairclust.tables.reading import TableError, is_nested
@@ -80,6 +80,7 @@ class Asked:
     log: Collection[str] = ()  # numbers of which the logarithm is taken
     clip: Collection[str] = ()  # numbers that are cut at their 1 % and 99 % quantiles
     decimal: str = "."
+    blanks: bool = False  # whether missing cells are a value of their own
 
     @property
     def measured(self) -> set[str]:
@@ -87,13 +88,12 @@ class Asked:
         return {*self.numbers, *self.log, *self.clip}
 
 
-def understand(frame: pd.DataFrame, asked: Asked | None = None) -> list[Column]:
+def understand(frame: pd.DataFrame, asked: Asked = Asked()) -> list[Column]:
     """The role of every column of a table without those that cannot be features, such as the sensitive ones.
 
     TableError if a column cannot be used as it was asked for, it is unclear whether a column holds numbers, or no
     column is left.
     """
-    asked = asked or Asked()
     named = [name for name in frame.columns if not asked.features or name in asked.features]
     columns, errors = [], []
     for name in named:
@@ -124,7 +124,7 @@ def understand_column(column: pd.Series, asked: Asked) -> Column:
         return Column(name, "left out", "its cells are lists, not single values")
     if name.startswith("Unnamed: ") and name not in asked.features:
         return Column(name, "left out", "it has no name")
-    if values.nunique() <= 1:
+    if values.nunique() + (asked.blanks and len(values) < len(column)) <= 1:
         lacks = ", apart from missing cells" if len(values) < len(column) else ""
         return Column(
             name, "left out", f"constant{lacks}" if len(values) else "constant: every cell is missing"
@@ -250,9 +250,11 @@ def _as_label(column: Column, values: pd.Series, asked: Asked) -> Column | None:
     is_clock = one_length and n_digits in (10, 13) and cells.is_named(name, "dates")
     is_day = cells.pattern("day").fullmatch
     are_days = is_plain and low >= 10_000 and all(map(is_day, map("{:06.0f}".format, values)))
+    # Spreadsheets count days, of which these are those from 1954 to 2064.
+    are_days |= is_plain and low >= 20_000 and high < 60_000 and bool(cells.pattern("date_name").search(name))
     # A few numbers of six digits can look like days by chance.
-    if is_clock or (are_days and (low >= 10**7 or distinct >= FEW_ROWS)):
-        return Column(name, "left out", f"dates, such as {values.iloc[0]:06.0f}")
+    if is_clock or (are_days and (low >= 10**7 or distinct >= FEW_ROWS or cells.is_named(name, "dates"))):
+        return Column(name, "left out", f"dates, such as {values.iloc[0]:.0f}")
     if n_rows >= FEW_ROWS and distinct > _NEARLY_ALL * n_rows and name not in asked.features:
         # A table can be sorted by a measurement, which has larger gaps than numbers that are given one after another.
         rises = values.is_monotonic_increasing and span < _GAP * n_rows
@@ -316,7 +318,7 @@ def find_reading(
     # All signs stand before three digits, as in '€ 2.046' or '2,046 km'. They separate thousands in amounts of money,
     # and if some numbers have no sign.
     is_larger = np.nansum(np.abs(swapped[2])) > np.nansum(np.abs(stated[2]))
-    is_thousands = is_larger and stated[0] == swapped[0] and (money or (is_number & ~signed).any())
+    is_thousands = is_larger and stated[0] <= swapped[0] and (money or (is_number & ~signed).any())
     found = swapped if swapped[0] > _CLEARLY * stated[0] or is_thousands else stated
     return _with_clear_units(words, *found[1:])
 
@@ -399,11 +401,11 @@ def odd_cells(strange: pd.Series, zero: str = "means 0, write 0 in the table") -
     if strange.empty:
         return ""
     shown = list(dict.fromkeys(strange))
-    listed = ", ".join(shortened(repr(word)) for word in shown[:3]) + (" and more" if len(shown) > 3 else "")
     row = f" in data row {int(strange.index[0]) + 1:,}" if len(strange) == 1 else ""
     zeros = [word for word in shown if word.lower() in cells.WORDS["zero"] or cells.is_empty_amount(word)]
     hint = f"; if {shortened(repr(zeros[0]))} {zero}" if zeros else ""
-    return f"{count(len(strange), 'cell')} ({listed}{row}) {'count' if len(strange) > 1 else 'counts'} as missing{hint}"
+    words = listed((shortened(repr(word)) for word in shown), 3)
+    return f"{count(len(strange), 'cell')} ({words}{row}) {'count' if len(strange) > 1 else 'counts'} as missing{hint}"
 
 
 def _rare(values: pd.Series) -> str:

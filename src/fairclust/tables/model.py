@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -41,22 +40,19 @@ class TableModel:
     # Whether the method was fitted to each of several sensitive columns. Otherwise the groups are the combinations.
     by_column: bool = False
 
-    def read(self, path: str | Path, *, decimal: str | None = None, **options: Any) -> pd.DataFrame:
+    def read(self, path: str | Path, **options: Any) -> pd.DataFrame:
         """Read a table as that of the fit was read; for the options, see `read_table`.
 
-        Unless `decimal` is stated, the decimal point is that of the fit, but no comma between commas.
+        Cells that show no other decimal point have that of the fit.
         """
         found = self.preparation
-        values = {*found.sensitive, *found.features}
-        read = partial(read_table, path, values=values, texts=found.texts, ids=found.ids, **options)
-        frame = read(decimal=decimal or found.decimal)
-        if decimal is None and found.decimal == "," == frame.attrs["delimiter"]:
-            frame = read()
-            # A column of texts is read with the decimal point of the fit.
-            numbers = {*found.ranges, *(of.name for of in found.columns if of.role == "number")}
-            for name in numbers.intersection(frame.columns):
-                if is_text(frame[name]):
-                    frame[name] = frame[name].str.replace(".", ",", regex=False)
+        texts, values = found.texts, {*found.sensitive, *found.features}
+        frame = read_table(path, values=values, texts=texts, ids=found.ids, usual=found.decimal, **options)
+        if frame.attrs["decimal"] != found.decimal:
+            for name, reading in (found.readings | {of.name: of.reading for of in found.columns}).items():
+                # The preparation reads texts with the decimal point of the fit.
+                if reading.get("decimal") == found.decimal and name in frame and is_text(frame[name]):
+                    frame[name] = frame[name].str.translate(str.maketrans(".,", ",."))
         return frame
 
     def reasons(self, frame: pd.DataFrame) -> pd.Series:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
-from fairclust.messages import percent, quoted, shortened
+from fairclust.messages import listed, percent, quoted, shortened
 from fairclust.tables.cells import SIZES, is_named, is_unknown, pattern, unit
-from fairclust.tables.columns import MAX_CATEGORIES, Asked, Column, without_log
+from fairclust.tables.columns import Asked, Column, without_log
 
 # Whole numbers with at most this many different values may be codes of categories.
 _FEW_VALUES = 12
@@ -47,13 +47,13 @@ def of_columns(
     ]
     if protected:
         notes.append(
-            f"{_listed(protected)}: clustered by, and not among the sensitive columns, so nothing is promised for "
+            f"{listed(protected)}: clustered by, and not among the sensitive columns, so nothing is promised for "
             f"{'their' if len(protected) > 1 else 'its'} groups; name them by --sensitive, or leave them out by "
             "--exclude"
         )
     if weights:
         notes.append(
-            f"{_listed(weights)}: clustered by, as {'numbers' if len(weights) > 1 else 'a number'}; if it says how "
+            f"{listed(weights)}: clustered by, as {'numbers' if len(weights) > 1 else 'a number'}; if it says how "
             f"many people a row stands for, --weight {quoted(weights[0])}"
         )
     notes += [f"{name}: {text}" for name, of in texts.items() for text in _alike(of)]
@@ -62,7 +62,7 @@ def of_columns(
         kept = {"missing"} if missing == "group" else set()
         if unknown := [repr(value) for value in {*of.dropna()} - kept if is_unknown(str(value))]:
             notes.append(
-                f"{name}: {_listed(sorted(unknown))} seem to be missing values, but are groups with bounds of their "
+                f"{name}: {listed(sorted(unknown))} seem to be missing values, but are groups with bounds of their "
                 "own; empty these cells in the table if their rows are to be treated as missing"
             )
     if left_out := [f"{column.name} ({column.note})" for column in columns if not column.is_feature]:
@@ -70,7 +70,7 @@ def of_columns(
     notes += [f"{column.name}: {column.note}" for column in features if column.note]
     if codes:
         notes.append(
-            f"{_listed(codes)}: few different whole numbers, taken as numbers; if they are codes, --categories "
+            f"{listed(codes)}: taken as numbers; if these whole numbers are codes, --categories "
             + " ".join(map(quoted, codes[:_SHOWN]))
         )
     rest = ", ".join(f"{name} {n:,}" for name, n in lacking.items())
@@ -85,12 +85,12 @@ def _may_be_weights(column: Column) -> bool:
 
 
 def _may_be_codes(column: Column, cells: Mapping[str, pd.Series]) -> bool:
-    """Whether a column holds few whole numbers, or a few more if it is named like codes; truth values are not meant."""
+    """Whether a column holds few whole numbers, or any if it is named like codes; truth values are not meant."""
     if column.role != "number" or column.note:
         return False
     found = cells[column.name].dropna().unique()
     is_code = pattern("id_name").search(column.name) or is_named(column.name, "codes")
-    return 2 < len(found) <= (MAX_CATEGORIES if is_code else _FEW_VALUES) and not (found % 1).any()
+    return len(found) > 2 and (bool(is_code) or len(found) <= _FEW_VALUES) and not (found % 1).any()
 
 
 def far_cells(numbers: Mapping[str, pd.Series], asked: Asked) -> list[str]:
@@ -141,10 +141,10 @@ def left_out_rows(reasons: Mapping[str, int], missing: str) -> list[str]:
     total = sum(reasons.values())
     if not total:
         return []
-    listed = ", ".join(f"{reason} ({count:,})" for reason, count in reasons.items())
+    counts = ", ".join(f"{reason} ({count:,})" for reason, count in reasons.items())
     lack = any(reason.startswith("no value in ") for reason in reasons)
     advice = "; --missing group makes missing values a group" if lack and missing == "impute" else ""
-    return [f"{total:,} {'rows are' if total > 1 else 'row is'} left out: {listed}{advice}"]
+    return [f"{total:,} {'rows are' if total > 1 else 'row is'} left out: {counts}{advice}"]
 
 
 def _alike(groups: pd.Series) -> list[str]:
@@ -158,8 +158,3 @@ def _alike(groups: pd.Series) -> list[str]:
         "are one"
         for names, of in zip(shown, alike, strict=True)
     ]
-
-
-def _listed(names: Iterable[str]) -> str:
-    names = [shortened(name) for name in names]
-    return ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else "")

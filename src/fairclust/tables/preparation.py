@@ -7,7 +7,6 @@ may be a sample of the rows, and returns the `Preparation` of all rows.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -278,9 +277,9 @@ def decide(
     if nested := [name for name in sensitive if is_nested(frame[name])]:
         raise TableError(f"the cells of column {nested[0]!r} are lists, not single values")
     others = frame.drop(columns=[*sensitive, *ids, *exclude])
-    columns = understand(others, asked)
+    columns = understand(others, replace(asked, blanks=missing == "group"))
     features = sorted((column for column in columns if column.is_feature), key=lambda of: not of.is_number)
-    understood = {name: _sensitive(frame[name], asked) for name in sensitive}
+    understood = {name: _sensitive(frame[name], asked, bins) for name in sensitive}
     preparation = Preparation(
         features,
         [*sensitive],
@@ -294,6 +293,8 @@ def decide(
     for name in sensitive:
         if name not in asked.categories and (cut := preparation.ranges_of(frame, name, bins)) is not None:
             preparation.ranges[name] = cut
+    if bins is not None and not preparation.ranges:
+        raise TableError("--bins: no sensitive column holds many different numbers. Fix: leave it out")
     groups = preparation.groups(frame)
     for name, of in groups.drop(columns=preparation.means).items():
         if len(of) >= FEW_ROWS and of.nunique() > len(of) / 2:
@@ -308,12 +309,10 @@ def decide(
     cells = {of.name: read(frame[of.name], of) for of in features}
     preparation.columns = [_learned(of, cells[of.name][kept], scale, missing) for of in features]
     urgent = notes.far_cells({of.name: cells[of.name][kept] for of in features if of.is_number}, asked)
-    urgent += [f"{column.name}: {column.odd}" for column in columns if column.odd]
+    cut_or_merged = [of for of in understood.values() if not of.is_number or of.name in preparation.ranges]
+    urgent += [f"{column.name}: {column.odd}" for column in (*columns, *cut_or_merged) if column.odd]
     sentences = [*urgent, *notes.of_columns(columns, cells, groups, missing)]
     sentences += [f"{name}: {of.note}" for name, of in understood.items() if of.note]
-    uncut = [name for name in sensitive if name not in (*preparation.ranges, *asked.categories)]
-    few = [of for of in uncut if understood[of].role == "number" and groups[of].nunique() > (bins or np.inf)]
-    sentences += [f"{of}: its few different numbers are groups, as --bins cuts columns of many" for of in few]
     return Decision(preparation, columns, sentences, len(urgent))
 
 
@@ -347,13 +346,20 @@ def read(cells: pd.Series, column: Column, *, strict: bool = True) -> pd.Series:
     return found
 
 
-def _sensitive(cells: pd.Series, asked: Asked) -> Column:
-    """A sensitive column of numbers or truth values, or otherwise of names of groups, as they are."""
-    with suppress(TableError):
-        column = understand_column(cells, Asked([str(cells.name)], decimal=asked.decimal))
+def _sensitive(cells: pd.Series, asked: Asked, bins: int | None) -> Column:
+    """A sensitive column of numbers or truth values, or otherwise of names of groups, as they are.
+
+    TableError if it has to be numbers, or each of many numbers would be a group, but some cells are none.
+    """
+    name = str(cells.name)
+    try:
+        column = understand_column(cells, replace(asked, features=[name]))
         if column.role == "number" or "truth" in column.reading:
             return column
-    return Column(str(cells.name), "category")
+    except TableError:
+        if bins is not None or name in asked.numbers or cells.nunique() > MAX_CATEGORIES:
+            raise
+    return Column(name, "category")
 
 
 def cross(groups: pd.DataFrame) -> pd.Series:

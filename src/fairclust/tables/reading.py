@@ -43,6 +43,7 @@ _HEAD_ROWS = 30
 _FEW_ROWS = 5
 # The columns of codes of a file are found in so many rows, and its decimal point in so many.
 _ROWS_AHEAD, _ROWS_OF_DECIMALS = 2000, 500
+_TRUTHS = {"true": "True", "TRUE": "True", "false": "False", "FALSE": "False"}  # as pandas reads them
 # Older pandas rounds the last digit of some numbers unless it is told otherwise.
 _IS_EXACT = tuple(map(int, pd.__version__.split(".")[:2])) >= (3, 1)
 _EXACT: dict[str, Any] = {} if _IS_EXACT else {"float_precision": "round_trip"}
@@ -64,6 +65,7 @@ class Format(NamedTuple):
     labels: Sequence[str] = ()  # the names of the columns of a table without a header
     names: Collection[str] = ()  # columns that are expected in the sheet of a workbook
     quote: str = '"'
+    usual: str = "."  # the decimal point if as many cells show either
 
 
 class Opened(NamedTuple):
@@ -97,37 +99,33 @@ def read_table(
     for option, given in (("--decimal", form.decimal), ("--delimiter", form.delimiter)):
         if given is not None and (len(given) != 1 or given in '"\r\n' or not given.isascii()):
             raise TableError(f"{option}: {shortened(repr(given))} is not one ASCII character")
-    files = table_files(path)
+    # A sensitive column may also name the rows.
+    files, ids = table_files(path), {*ids} - {*values}
     notes: list[str] = []
     frames: list[pd.DataFrame] = []
     for file in files:
         opened = open_table(file, form)
         names = column_names(opened.names, file)
         frame = opened.read(texts=[i for i, name in enumerate(names) if name in texts or name in ids])
-        if frame.empty:
-            raise TableError(f"{file} has a header and no rows")
-        frames.append(frame.set_axis(names, axis=1))
+        frame, total = _without_total(frame.set_axis(names, axis=1))
+        frames.append(frame)
         check_same_columns(names, file, frames[0].columns, files[0])
-        notes += opened.notes
-        form = form._replace(delimiter=opened.delimiter, decimal=opened.decimal or form.decimal or ".")
-    frame = frames[0]
+        notes += [*opened.notes, *total]
+        form = form._replace(usual=opened.decimal or form.usual)
+    if not (frames := [of for of in frames if not of.empty]):
+        raise TableError(f"{files[0]} has a header and no rows")
+    frame, decimal = frames[0], form.decimal or form.usual
     if len(frames) > 1:
         # A column that is text in one file is text in all, as it would be in a single file.
         of_text = [{name for name in frame if is_text(frame[name])} for frame in frames]
         for name in set.union(*of_text) - set.intersection(*of_text):
             for part in frames:
                 if not is_text(part[name]):
-                    part[name] = part[name].map(
-                        partial(_number_text, form.decimal or "."), na_action="ignore"
-                    )
+                    part[name] = part[name].map(partial(_cell_text, decimal=decimal), na_action="ignore")
         frame = pd.concat(frames, ignore_index=True)
-    if total := _total(frame):
-        frame = frame.iloc[:-1].infer_objects()
-        notes.append(total)
     spellings = clean(frame, ids=ids)
-    frame.attrs.update(
-        delimiter=form.delimiter, decimal=form.decimal, notes=[*dict.fromkeys(notes)], spellings=spellings
-    )
+    notes = [*dict.fromkeys(notes)]
+    frame.attrs.update(delimiter=opened.delimiter, decimal=decimal, notes=notes, spellings=spellings)
     return frame
 
 
@@ -143,19 +141,20 @@ def table_files(path: str | Path) -> list[Path]:
     try:
         return parquet_files(path)
     except ChunkError as error:
-        hint = f". For other files, name a pattern such as '{path}/*.csv'" if path.is_dir() else ""
-        raise TableError(f"{error}{hint}") from None
+        hint = f"{error}. For other files, name a pattern such as '{path}/*.csv'"
+        raise TableError(hint if path.is_dir() else f"there is no file that matches {path}") from None
 
 
-def _total(frame: pd.DataFrame) -> str:
-    """A note if the last row has sums of the others, which a word says that occurs nowhere else in its column."""
-    for name, cell in frame.iloc[-1].items():
+def _without_total(frame: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
+    """The rows without a last one of sums, which a word says that is nowhere else in its column, and a note on it."""
+    for name, cell in frame.iloc[-1].items() if len(frame) > 1 else ():
         # The word of 'Total (n = 60)' is 'total'.
         word = re.sub(r"[ :]*(\(.*\))?$", "", cell.strip().lower()) if isinstance(cell, str) else ""
-        if word in WORDS["totals"] and len(frame) > 1 and not (frame[name].iloc[:-1] == cell).any():
+        if word in WORDS["totals"] and not (frame[name].iloc[:-1] == cell).any():
             where = f"{cell!r} in {shortened(str(name))}"
-            return f"the last row is left out, because {where} says that it has totals"
-    return ""
+            note = f"the last row is left out, because {where} says that it has totals"
+            return frame.iloc[:-1].infer_objects(), [note]
+    return frame, []
 
 
 def clean(frame: pd.DataFrame, *, ids: Collection[str] = ()) -> list[str]:
@@ -170,7 +169,7 @@ def clean(frame: pd.DataFrame, *, ids: Collection[str] = ()) -> list[str]:
         plain: Iterable[Any] = found
         if any(isinstance(value, str) for value in found):
             try:
-                plain = [one_spelling(value_text(value)) for value in found]
+                plain = [_TRUTHS.get(word, word) for word in map(one_spelling, map(value_text, found))]
             except ValueError as error:
                 raise TableError(f"column {name!r} has {error}. Fix: correct it") from None
         # A label of a code, or another category that a file states, is a value even if it is 'None'.
@@ -184,11 +183,6 @@ def clean(frame: pd.DataFrame, *, ids: Collection[str] = ()) -> list[str]:
             column = column.astype(pd.CategoricalDtype([*steps], ordered=True))
         frame[name] = column
     return notes
-
-
-def _number_text(decimal: str, cell: Any) -> str:
-    """A number as the files of a table write it, whole numbers without decimals."""
-    return value_text(cell).replace(".", decimal)
 
 
 def is_text(cells: pd.Series) -> bool:
@@ -225,16 +219,21 @@ def check_same_columns(names: Collection[str], file: Path, of_first: Collection[
 def open_table(path: Path, form: Format) -> Opened:
     """Open a file of any format, which the end of its name tells."""
     end = _suffix(path)
-    if form.sheet is not None and end not in _WORKBOOKS:
-        raise TableError(f"--sheet: {path} is no workbook, so it has no sheets. Fix: leave the option out")
     with _plain_errors(path, form):
-        if end in _WORKBOOKS and _is_workbook(path):
+        is_book = end in _WORKBOOKS and _is_workbook(path)
+        is_text = not is_book and end not in (*_READERS, ".arff")
+        used = {"sheet": is_book, "delimiter": is_text, "header_row": is_book or is_text}
+        for option, is_used in (used | {"encoding": is_text or "json" in end or end == ".arff"}).items():
+            if not is_used and getattr(form, option) != Format._field_defaults[option]:
+                name = option.replace("_", "-")
+                raise TableError(f"--{name}: means nothing for {path}. Fix: leave the option out")
+        if is_book:
             sheet, notes, has_decimals = _sheet_as_csv(path, form)
             # In a sheet without decimals, '1.050' beside '950' is text, as in a CSV.
-            decimal = form.decimal or ("." if has_decimals else None)
-            form = form._replace(delimiter=",", decimal=decimal, encoding="utf-8")
+            decimal = form.decimal or (form.usual if has_decimals else None)
+            form = form._replace(delimiter="\t", decimal=decimal)
             opened = _open_text(path, form, partial(io.BytesIO, sheet))
-            return opened._replace(notes=[*opened.notes, *notes])
+            return opened._replace(notes=[*opened.notes, *notes], delimiter=None)
         if end not in _READERS:
             return _open_text(path, form, _opener(path))
         frame, notes = _READERS[end](path, form)
@@ -342,27 +341,27 @@ def _open_text(path: Path, form: Format, opener: Callable[[], IO[Any]]) -> Opene
         raise TableError(f"{path} is empty" + (f" from row {above + 1:,} on" if above else ""))
     names, n_below, notes = _heading(ahead, form, path, head[:above])
     n_rows -= form.header + n_below
-    if not ahead:
-        raise TableError(f"{path} has a header and no rows")
-    if footers:
+    if words := [*filter(None, footers)]:
         notes.append(
-            f"{count(len(footers), 'row')} at the end left out, because only the first cell has words, as "
-            f"{shortened(repr(footers[0]))}"
+            f"{count(len(words), 'row')} at the end left out, because only the first cell has words, as "
+            f"{shortened(repr(words[0]))}"
         )
     if repeats:
         rows_of = count(len(repeats), "row")
         notes.append(f"{rows_of} left out, with the names of the columns again, or of dashes")
-    decimal = form.decimal or "."
-    if form.decimal is None and sign != "," and _show_commas(ahead[:_ROWS_OF_DECIMALS]):
-        decimal = ","
-        notes.append(
-            "the comma is the decimal point, because more cells show one than a point; --decimal states it"
-        )
+    found = "." if sign == "," else _decimal_point(ahead[:_ROWS_OF_DECIMALS])
+    decimal = form.decimal or found or form.usual
+    if form.decimal is None and sign != "," and found not in ("", form.usual):
+        point = "comma" if found == "," else "point"
+        notes.append(f"the {point} is the decimal point, because more cells show one; --decimal states it")
 
+    is_date, is_code = pattern("date").fullmatch, pattern("code").fullmatch
+    # pandas would also read months, such as 03.2020, as numbers.
     codes = {
         i
         for i, cells in enumerate(zip(*ahead, strict=True))
-        if any(map(pattern("code").fullmatch, cells))
+        if any(map(is_code, cells))
+        or (all(is_date(cell) or is_unknown(cell) for cell in cells) and any(map(is_date, cells)))
         or (form.decimal is None and _have_thousands(cells, decimal))
     }
 
@@ -419,13 +418,13 @@ def _rows(path: Path, lines: Iterator[str], above: int, **dialect: Any) -> Itera
 def _above_footers(
     rows: Iterator[tuple[int, list[str]]], footers: list[str]
 ) -> Iterator[tuple[int, list[str]]]:
-    """The rows, without those at the end that have words in the first cell only, which are added to `footers`."""
+    """The rows, without empty ones and those of words in the first cell only at the end, which `footers` gets."""
     held: list[tuple[int, list[str]]] = []
     width = 0
     for line, row in rows:
         width = width or len(row)
         is_alone = len(row) == 1 < width or (width > 2 and not any(map(str.strip, row[1:])))
-        if is_alone and " " in row[0].strip():
+        if (is_alone and " " in row[0].strip()) or not any(map(str.strip, row)):
             held.append((line, row))
             continue
         yield from held
@@ -436,7 +435,8 @@ def _above_footers(
 
 def _repeats(row: Sequence[str], names: Sequence[str]) -> bool:
     """Whether a row below the header is the header again, or has nothing but dashes."""
-    cells = [cell.strip() for cell in row]
+    # Files with a byte order mark may have been joined.
+    cells = [cell.lstrip("\ufeff").strip() for cell in row]
     is_header = cells == [*names] and any(name[:1].isalpha() for name in names)
     filled = [*filter(None, cells)]
     return len(filled) > 1 and (is_header or all(re.fullmatch("[-=:]{3,}", cell) for cell in filled))
@@ -475,11 +475,12 @@ def _have_thousands(cells: Sequence[str], decimal: str) -> bool:
     return bool(signed) and any(map(str.isdecimal, cells)) and all(map(thousands.fullmatch, signed))
 
 
-def _show_commas(rows: Sequence[Sequence[str]]) -> bool:
-    """Whether more cells are numbers with a decimal comma than with a decimal point."""
-    cells = [cell for row in rows for cell in row if "," in cell or "." in cell]
+def _decimal_point(rows: Sequence[Sequence[str]]) -> str:
+    """The decimal point that more cells have than the other one; empty if as many have either."""
+    is_date = pattern("date").fullmatch
+    cells = [cell for row in rows for cell in row if re.search("[,.]", cell) and not is_date(cell)]
     by_comma, by_point = (sum(measured(cell, of) is not None for cell in cells) for of in ",.")
-    return by_comma > by_point
+    return "" if by_comma == by_point else "," if by_comma > by_point else "."
 
 
 def _header_place(rows: Sequence[Sequence[str]]) -> int:
@@ -548,8 +549,8 @@ def _describing(rows: Sequence[Sequence[str]]) -> str:
     """
     if len(rows) <= _FEW_ROWS:
         return ""
-    columns = [(word, below) for word, *below in zip(*rows, strict=True) if word]
-    if any(is_unknown(word) or by_any_sign(word) or word in below for word, below in columns):
+    columns = [(word, below) for word, *below in zip(*rows, strict=True) if not is_unknown(word)]
+    if any(by_any_sign(word) or word in below for word, below in columns):
         return ""
     # Another row of words may follow.
     numbers = ([cell for cell in below[1:] if not is_unknown(cell)] for _, below in columns)
@@ -582,7 +583,7 @@ def _sheet_as_csv(path: Path, form: Format) -> tuple[bytes, list[str], bool]:
     cells, sheets = dict[str, list[list[Any]]](), dict[str, list[list[str]]]()
     for name in sorted(book.sheet_names, key=hidden.__contains__):
         cells[name] = book.get_sheet_by_name(name).to_python(skip_empty_area=False)
-        rows = [[_cell_text(cell, form.decimal or ".") for cell in row] for row in cells[name]]
+        rows = [[_cell_text(cell, form.decimal or form.usual) for cell in row] for row in cells[name]]
         if any(map(any, rows)):
             sheets[name] = rows
     if not sheets:
@@ -612,7 +613,7 @@ def _sheet_as_csv(path: Path, form: Format) -> tuple[bytes, list[str], bool]:
         notes.append(f"cells of the sheet {name!r} that span several rows count for each of these rows")
     has_decimals = any(isinstance(cell, float) and cell % 1 for row in cells[name] for cell in row)
     text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(
+    csv.writer(text, delimiter="\t", lineterminator="\n").writerows(
         [*compress(row, columns[name])] if any(row) else [] for row in rows
     )
     return text.getvalue().encode(), notes, has_decimals
@@ -664,7 +665,9 @@ def _read_json(path: Path, form: Format) -> _Read:
             raise
         # As one list, so that an error names the line of the file.
         content = json.loads("[" + re.sub(r"\n(?=[^\S\n]*\S)", ",\n", text.strip()) + "]")
-    if not isinstance(content, dict):
+    kinds = {*map(type, content.values())} if isinstance(content, dict) else set()
+    # A file with one line of records is a record.
+    if not isinstance(content, dict) or (list not in kinds and kinds - {dict}):
         return pd.json_normalize(content), []
     lists = [key for key, of in content.items() if isinstance(of, list) and of and isinstance(of[0], dict)]
     if len(lists) == 1:
