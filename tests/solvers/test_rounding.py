@@ -99,7 +99,7 @@ def test_moves_are_tried_in_tables_that_fit_in_memory_and_again_only_for_cluster
     fair_assignment(rng.random((400, 20)), np.arange(400) % 3, sample_weight=rng.uniform(0.5, 2, 400))
     assert len(sizes) > 50 and np.median(sizes) < max(sizes) / 5
     fair_assignment(rng.random((600, 2)), (np.arange(600) % 300).astype(str), tolerance=0.2)
-    assert max(sizes) < 1 << 24
+    assert max(sizes) < 1 << 22
 
 
 @pytest.mark.parametrize("n_clusters", [30, 80])

@@ -144,8 +144,8 @@ class PriceFairKMeans(PrototypeClusterer):
     Notes
     -----
     Rows may be in files, see `fairclust.open_chunks`. Otherwise a fit takes about ``4 N (d + 2.5 K)`` bytes,
-    more with up to ten clusters and less with at least 200, see docs/prices.md. With many groups, it can take up to 1
-    GB more while it rounds the prices to labels.
+    more with up to ten clusters and less with at least 200, see docs/prices.md. With about a hundred groups,
+    it can take up to 300 MB more while it rounds the prices to labels.
 
     If whole points cannot meet the bounds, as with ``tolerance=0``, the labels violate them by about a point. This
     matters most in clusters of a few points. Rows with weights cannot be split, so the labels violate the bounds by up

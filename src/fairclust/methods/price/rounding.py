@@ -44,8 +44,8 @@ _RAISED, _RAISES = 1e3, 4
 _MET, _CHEAPER, _FAR, _ERROR = 1e-10, 1e-6, 1e4, 1e-14
 # `move_points` takes at most _MOST_STEPS steps. Pairs move only if the square of the number of cells, or with weights
 # that times the number of groups, is at most _MOST_PAIRS. The tables that pairs would leave must also have at most
-# _MOST_ENTRIES entries, so that each array of them takes no more than 128 MB.
-_MOST_STEPS, _MOST_PAIRS, _MOST_ENTRIES = 2000, 1 << 20, 1 << 24
+# _MOST_ENTRIES entries, so that each array of them takes no more than 32 MB.
+_MOST_STEPS, _MOST_PAIRS, _MOST_ENTRIES = 2000, 1 << 20, 1 << 22
 # The weight of the prices in `whole_table`, beside deviations of up to one point to the fourth power.
 _PRICED = 0.2
 # With fewer points for each cell of the table, labels within the bounds can cost much more than the soft assignment,
