@@ -146,11 +146,15 @@ def checked_weights(sample_weight: Any, X: Any) -> np.ndarray | None:
     """
     if sample_weight is None:
         return None
-    weights, n_samples = as_array(sample_weight).astype(np.float64), _num_samples(X)
-    if weights.shape != (n_samples,):
-        raise ValueError(f"sample_weight has shape {weights.shape}, expected ({n_samples},)")
+    try:
+        weights = as_array(sample_weight).astype(np.float64)
+    except (TypeError, ValueError):
+        raise ValueError("sample_weight must hold one number for each row") from None
+    if weights.shape != np.shape(X)[:1]:
+        raise ValueError(f"sample_weight has shape {weights.shape}, expected {np.shape(X)[:1]}")
     # The sum must be finite as well. The comparisons are false for NaN, such as that of a masked weight.
-    if not ((weights >= 0).all() and 0 < weights.max() < np.finfo(np.float64).max / n_samples):
+    most = np.finfo(np.float64).max / max(len(weights), 1)
+    if len(weights) and not ((weights >= 0).all() and 0 < weights.max() < most):
         raise ValueError(
             "sample_weight must be finite and not negative, and not 0 for all rows; rows of weight 0 do not count"
         )

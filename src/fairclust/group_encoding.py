@@ -426,7 +426,7 @@ def read_numbers(cells: Any, n_samples: int, name: str) -> np.ndarray:
     """A sensitive column as finite numbers; another length, or a missing or infinite number, is a ValueError."""
     values = as_array(cells)
     if values.shape != (n_samples,):
-        raise ValueError(f"{label(name)} has the shape {values.shape}, X has {count(n_samples, 'row')}")
+        raise ValueError(f"{label(name)} has the shape {values.shape}, expected ({n_samples},)")
     try:
         values = values.astype(float)
     except (TypeError, ValueError) as error:

@@ -144,7 +144,7 @@ def test_verify_accepts_intact_results_and_finds_every_kind_of_damage(direct, tm
     frame.assign(sse=1.0).to_parquet(theirs / "fits/synthetic/vfc_kmeans.parquet")
     scores = pd.read_parquet(theirs / "scores/scores.parquet")
     forged = scores[:1].assign(key=None, sse=0.001)
-    pd.concat([scores, forged]).to_parquet(theirs / "scores/scores.parquet", index=False)
+    pd.concat([scores, forged, scores[1:2]]).to_parquet(theirs / "scores/scores.parquet", index=False)
     write_skipped(theirs / "data/prepared/far", "gone")
     (theirs / "data/raw/hidden").mkdir()
     broken = ("data/prepared/people/arrays.npz", "data/graphs/far/arrays.npz", "data/raw/far/far/far.csv",
@@ -159,7 +159,8 @@ def test_verify_accepts_intact_results_and_finds_every_kind_of_damage(direct, tm
         "'theirs/data/raw/far' does not hold the file that was downloaded",
         "theirs/fits/people/random.parquet is damaged",
         "theirs/scores/scores.parquet: the row of the fit",
-        "theirs/scores/scores.parquet: no file of fits has the fit without a key",
+        "theirs/scores/scores.parquet: no file of fits has the fit of ",
+        " is there twice",
         "theirs/data/raw/hidden' has no source.json, or a damaged one",
         "cannot be scored again: gone",
         "sse is",

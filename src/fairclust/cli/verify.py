@@ -75,7 +75,7 @@ def _check_data(folder: Path) -> None:
 
 
 def _check_scores(scores: Path, fits: pd.DataFrame) -> list[str]:
-    """A message for each row of the scores that is that of no file of fits."""
+    """A message for each row of the scores that is that of no file of fits, or is there twice."""
     if not scores.is_file():
         return []
     try:
@@ -83,15 +83,22 @@ def _check_scores(scores: Path, fits: pd.DataFrame) -> list[str]:
     except ValueError as error:
         return [str(error)]
     # The fits of data that were skipped have no key.
-    fitted = fits[SCORE_COLUMNS].fillna({"key": "without a key"})
-    stated = stated.fillna({"key": "without a key"}).astype(fitted.dtypes)
+    fitted, stated = (
+        rows.assign(key=rows.key.fillna("of " + rows.dataset + "/" + rows.method))
+        for rows in (fits[SCORE_COLUMNS], stated.astype(fits[SCORE_COLUMNS].dtypes))
+    )
     lost = ~stated.key.isin(fitted.key)
     # Methods can share a fit, and sweeps as well, each with metrics of its own.
     stated_rows, rows = (pd.util.hash_pandas_object(frame, index=False) for frame in (stated, fitted))
     wrong = ~lost & ~stated_rows.isin(rows)
-    return [f"{scores}: no file of fits has the fit {key}" for key in stated.key[lost]] + [
-        f"{scores}: the row of the fit {key} differs from that of its file" for key in stated.key[wrong]
-    ]
+    twice = stated.duplicated(["dataset", "method", "n_clusters", "params", "seed"])
+    found = {
+        "no file of fits has the fit {}": stated.key[lost],
+        "the row of the fit {} differs from that of its file": stated.key[wrong],
+        "the row of the fit {} is there twice": stated.key[twice],
+    }
+    messages = (f"{scores}: {words.format(key)}" for words, keys in found.items() for key in keys)
+    return list(dict.fromkeys(messages))
 
 
 def _score_again(results: Path, fit: Any) -> None:
