@@ -124,7 +124,6 @@ def test_a_model_reads_tables_with_the_other_decimal_point(people, fitted, tmp_p
     assert model.predict(model.read("-")).tolist() == other.tolist()
     english, _, _ = fitted("--sensitive", "sex", "--method", "kmeans", table=tmp_path / "en.csv")
     np.testing.assert_array_equal(english.predict(english.read(tmp_path / "de.csv")), same)
-    # The columns that had the other decimal point in the fit do not vote.
     for of, age, row in ((model, 1.125, "f;1,125;1.2;3\n"), (english, "1.5", "f;1.5;1.2;3,5\n" * 3)):
         (tmp_path / "row.csv").write_text(f"sex;age;v;p\n{row}")
         assert of.read(tmp_path / "row.csv").age[0] == age

@@ -281,9 +281,7 @@ def test_a_column_that_is_text_in_one_file_is_text_in_all(tmp_path):
     assert frame["w"].tolist() == ["7,5", "71,125", "3,0", "2,375", "k.A."]
     for name, row in (("1", "f;1.200;4\n"), ("2", "f;1.400;3,5\n")):
         (tmp_path / f"{name}.txt").write_text(f"g;w;p\n{row * 3}")
-    # The files show together that their point stands between thousands.
     assert read_table(tmp_path / "*.txt")["w"].tolist() == ["1.200"] * 3 + ["1.400"] * 3
-    # Truth values beside a missing one are no texts.
     frame = read_text(tmp_path, "g,member,x\nf,TRUE,1.5\nm,,2.5\nf,FALSE,1\n")
     assert decide(frame, ["g"]).preparation.texts == ["g"]
 
