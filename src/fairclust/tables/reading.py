@@ -126,7 +126,7 @@ def read_table(
     # As in a single file, a column that is text in one file, or has truth values beside numbers, is text in all.
     infer = pd.api.types.infer_dtype
     kinds = [{(name, is_text(of), infer(of) == "boolean") for name, of in part.items()} for part in frames]
-    if mixed := {name for name, *_ in set.union(*kinds) - set.intersection(*kinds)}:
+    if mixed := {name for name, *_ in kinds[0].union(*kinds) - kinds[0].intersection(*kinds)}:
         frames = parts({*texts, *ids, *mixed})
         for part, name in product(frames, mixed):
             if not is_text(part[name]):
