@@ -111,6 +111,7 @@ def test_a_saved_model_keeps_every_option(fitted, people, options):
 def test_a_model_reads_tables_with_the_other_decimal_point(people, fitted, tmp_path, monkeypatch, capsys):
     frame = pd.read_csv(people)[["sex", "age"]]
     frame["age"] = frame.age.round(3)
+    frame[["v", "p"]] = np.where(frame.index % 30, [["1"], ["3,5"]], [["1.2"], ["2,5"]]).T
     frame.to_csv(tmp_path / "de.csv", sep=";", decimal=",", index=False)
     model, _, _ = fitted("--sensitive", "sex", "--method", "kmeans", table=tmp_path / "de.csv")
     frame.assign(age=frame.age.astype(str).where(frame.index > 0, "unknown")).to_csv(
@@ -123,6 +124,9 @@ def test_a_model_reads_tables_with_the_other_decimal_point(people, fitted, tmp_p
     assert model.predict(model.read("-")).tolist() == other.tolist()
     english, _, _ = fitted("--sensitive", "sex", "--method", "kmeans", table=tmp_path / "en.csv")
     np.testing.assert_array_equal(english.predict(english.read(tmp_path / "de.csv")), same)
+    for of, age, row in ((model, 1.125, "f;1,125;1.2;3\n"), (english, "1.5", "f;1.5;1.2;3,5\n" * 3)):
+        (tmp_path / "row.csv").write_text(f"sex;age;v;p\n{row}")
+        assert of.read(tmp_path / "row.csv").age[0] == age
 
 
 @pytest.mark.parametrize("method", ["price", "vfc"])

@@ -169,6 +169,8 @@ def test_a_last_row_of_totals_is_left_out(tmp_path, column, cells, n_rows):
     # Empty rows may follow, and each of several files may have such a row.
     (tmp_path / "u.csv").write_text(f"g,x\n{rows},\n,\n")
     assert len(read_table(tmp_path / "*.csv")) == 2 * n_rows
+    (tmp_path / "u.csv").write_text(f"g,x\n{rows}{rows}")  # has the word among its other rows
+    assert len(read_table(tmp_path / "*.csv")) == 3 * len(cells)
 
 
 @pytest.mark.parametrize(
@@ -214,7 +216,7 @@ def test_lines_are_cut_as_the_csv_module_cuts_them(tmp_path):
         (["1", "1.0", "x", "1_0"], ["1", "1.0", "x", "1_0"], None),
         (["e\u0301", "é", "f", " f "], ["é", "é", "f", "f"], "g: 'e\\u0301' and '\\xe9'"),
         (["TRUE", "x", "true"], ["True", "x", "True"], "g: 'TRUE' and 'true' are one value"),
-        (["3.2020", "12.2021"], ["3.2020", "12.2021"], None),
+        (["03.2020", "12.2021"], ["03.2020", "12.2021"], None),
         (["None", "null", "?", "f"], [None, None, None, "f"], None),
         (["inf", "x"], ["inf", "x"], None),
         (["\ufefff", "m", "\ufefff"], ["f", "m", "f"], None),
@@ -276,11 +278,10 @@ def test_a_column_that_is_text_in_one_file_is_text_in_all(tmp_path):
         (tmp_path / f"{name}.csv").write_text("g;w\n" + "".join(f"f;{weight}\n" for weight in weights))
     (tmp_path / "3.csv").write_text("g;w\n")  # a part without rows
     frame = read_table(tmp_path / "*.csv")
-    # Whole numbers have no decimals, which a missing cell adds in one file and not in others.
-    assert frame["w"].tolist() == ["7,5", "71,125", "3", "2,375", "k.A."]
-
-
-def test_truth_values_beside_a_missing_one_are_no_texts(tmp_path):
+    assert frame["w"].tolist() == ["7,5", "71,125", "3,0", "2,375", "k.A."]
+    for name, row in (("1", "f;1.200;4\n"), ("2", "f;1.400;3,5\n")):
+        (tmp_path / f"{name}.txt").write_text(f"g;w;p\n{row * 3}")
+    assert read_table(tmp_path / "*.txt")["w"].tolist() == ["1.200"] * 3 + ["1.400"] * 3
     frame = read_text(tmp_path, "g,member,x\nf,TRUE,1.5\nm,,2.5\nf,FALSE,1\n")
     assert decide(frame, ["g"]).preparation.texts == ["g"]
 

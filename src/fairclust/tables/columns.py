@@ -253,7 +253,7 @@ def _as_label(column: Column, values: pd.Series, asked: Asked) -> Column | None:
     # Spreadsheets count days, of which these are those from 1954 to 2064.
     are_days |= is_plain and low >= 20_000 and high < 60_000 and bool(cells.pattern("date_name").search(name))
     # A few numbers of six digits can look like days by chance.
-    if is_clock or (are_days and (low >= 10**7 or distinct >= FEW_ROWS or cells.is_named(name, "dates"))):
+    if is_clock or (are_days and (low >= 10**7 or distinct >= FEW_ROWS or cells.is_named(name, "calendar"))):
         return Column(name, "left out", f"dates, such as {values.iloc[0]:.0f}")
     if n_rows >= FEW_ROWS and distinct > _NEARLY_ALL * n_rows and name not in asked.features:
         # A table can be sorted by a measurement, which has larger gaps than numbers that are given one after another.

@@ -16,7 +16,7 @@ from fairclust.messages import shortened
 from fairclust.outputs import write_text
 from fairclust.stored import as_json, from_json
 from fairclust.tables.preparation import Preparation
-from fairclust.tables.reading import TableError, is_text, read_table
+from fairclust.tables.reading import TableError, is_text, more_commas, read_table
 
 
 @dataclass
@@ -43,15 +43,18 @@ class TableModel:
     def read(self, path: str | Path, **options: Any) -> pd.DataFrame:
         """Read a table as that of the fit was read; for the options, see `read_table`.
 
-        Cells that show no other decimal point have that of the fit.
+        The columns that had the decimal point of the fit have it, unless their cells show the other one.
         """
         found = self.preparation
-        texts, values = found.texts, {*found.sensitive, *found.features}
-        frame = read_table(path, values=values, texts=texts, ids=found.ids, usual=found.decimal, **options)
+        readings = found.readings | {of.name: of.reading for of in found.columns}
+        voters = {name for name, of in readings.items() if of.get("decimal") == found.decimal}
+        options |= {"values": {*found.sensitive, *found.features}, "texts": found.texts, "ids": found.ids}
+        frame = read_table(path, usual=found.decimal, voters=voters, **options)
         if frame.attrs["decimal"] != found.decimal:
-            for name, reading in (found.readings | {of.name: of.reading for of in found.columns}).items():
-                # The preparation reads texts with the decimal point of the fit.
-                if reading.get("decimal") == found.decimal and name in frame and is_text(frame[name]):
+            sign = 1 if found.decimal == "," else -1
+            for name in voters.intersection(frame):
+                # The preparation reads texts with the decimal point of the fit, which some columns may still have.
+                if is_text(frame[name]) and sign * more_commas(frame[name].dropna().unique()) <= 0:
                     frame[name] = frame[name].str.translate(str.maketrans(".,", ",."))
         return frame
 

@@ -293,8 +293,11 @@ def decide(
     for name in sensitive:
         if name not in asked.categories and (cut := preparation.ranges_of(frame, name, bins)) is not None:
             preparation.ranges[name] = cut
-    if bins is not None and not preparation.ranges:
-        raise TableError("--bins: no sensitive column holds many different numbers. Fix: leave it out")
+    uncut = [of for of in understood.values() if of.name not in (*preparation.ranges, *asked.categories)]
+    few = [of.name for of in uncut if of.role == "number" or not is_text(frame[of.name])]
+    if bins is not None and not (few or preparation.ranges):
+        why = "; ".join(f"{of.name}: {of.note}" for of in uncut if of.note)
+        raise TableError(f"--bins: {why or 'no sensitive column holds numbers. Fix: leave it out'}")
     groups = preparation.groups(frame)
     for name, of in groups.drop(columns=preparation.means).items():
         if len(of) >= FEW_ROWS and of.nunique() > len(of) / 2:
@@ -309,10 +312,12 @@ def decide(
     cells = {of.name: read(frame[of.name], of) for of in features}
     preparation.columns = [_learned(of, cells[of.name][kept], scale, missing) for of in features]
     urgent = notes.far_cells({of.name: cells[of.name][kept] for of in features if of.is_number}, asked)
-    cut_or_merged = [of for of in understood.values() if not of.is_number or of.name in preparation.ranges]
-    urgent += [f"{column.name}: {column.odd}" for column in (*columns, *cut_or_merged) if column.odd]
+    changed = [of for of in understood.values() if of.name not in few or "odd" in of.reading]
+    urgent += [f"{column.name}: {column.odd}" for column in (*columns, *changed) if column.odd]
     sentences = [*urgent, *notes.of_columns(columns, cells, groups, missing)]
     sentences += [f"{name}: {of.note}" for name, of in understood.items() if of.note]
+    few = [of for of in few if groups[of].nunique() > (bins or np.inf)]
+    sentences += [f"{of}: its few different numbers are groups, as --bins cuts columns of many" for of in few]
     return Decision(preparation, columns, sentences, len(urgent))
 
 
@@ -325,7 +330,8 @@ def read(cells: pd.Series, column: Column, *, strict: bool = True) -> pd.Series:
         text = as_text(cells)
         if column.reading.get("truth"):
             text = text.map(lambda word: np.nan if is_unknown(word) else truth(word), na_action="ignore")
-        return text
+        # If --numbers names a sensitive column, cells that are no numbers are missing.
+        return text.where(numbers(cells, column.reading).notna()) if "odd" in column.reading else text
     found = numbers(cells, column.reading)
     strange = cells[found.isna() & cells.notna()].astype(str).str.strip()
     strange = strange[~strange.map(is_unknown)]
@@ -356,6 +362,7 @@ def _sensitive(cells: pd.Series, asked: Asked, bins: int | None) -> Column:
         column = understand_column(cells, replace(asked, features=[name]))
         if column.role == "number" or "truth" in column.reading:
             return column
+        return Column(name, "category", column.note if bins and "--numbers" in column.note else "")
     except TableError:
         if bins is not None or name in asked.numbers or cells.nunique() > MAX_CATEGORIES:
             raise

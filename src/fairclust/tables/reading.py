@@ -20,7 +20,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from itertools import chain, compress, islice
+from itertools import chain, compress, islice, product
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -66,18 +66,19 @@ class Format(NamedTuple):
     names: Collection[str] = ()  # columns that are expected in the sheet of a workbook
     quote: str = '"'
     usual: str = "."  # the decimal point if as many cells show either
+    voters: Collection[str] | None = None  # the columns whose cells show the decimal point, by default all
 
 
 class Opened(NamedTuple):
     """A file whose columns are known."""
 
     names: list[str]  # of all columns, as they are written
-    # The cells, with the positions of columns as names. Arguments: some columns, or by default all; and those that are
-    # text, in which no text stands for a missing cell.
+    # The cells, with the positions of columns as names. Arguments: some columns, or by default all; those that are
+    # text, in which no text stands for a missing cell; and the decimal point, if the file does not show its own.
     read: Callable[..., pd.DataFrame]
     notes: list[str]  # on how the file is read
-    delimiter: str | None = None  # of a text
-    decimal: str | None = None  # of a text
+    options: Collection[str] = ()  # of `Format`, those that mean something for files of this kind only
+    commas: int = 0  # how many more cells show a decimal comma than a point
 
 
 def read_table(
@@ -92,7 +93,7 @@ def read_table(
 
     Columns of `texts` are text even if they look like numbers, and `ids` stay as they are written. A sheet with one of
     these names, or one of `values`, is preferred. The other options, such as `sheet`, are those of `Format`. The
-    attributes "delimiter", "decimal", "notes" (on how the file was read) and "spellings" (on its cells) are set.
+    attributes "decimal", "notes" (on how the files were read) and "spellings" (on their cells) are set.
     """
     form = Format(**options, names={*values, *texts, *ids})
     form = form._replace(delimiter=_DELIMITERS.get(form.delimiter or "", form.delimiter))
@@ -101,31 +102,47 @@ def read_table(
             raise TableError(f"{option}: {shortened(repr(given))} is not one ASCII character")
     # A sensitive column may also name the rows.
     files, ids = table_files(path), {*ids} - {*values}
-    notes: list[str] = []
-    frames: list[pd.DataFrame] = []
-    for file in files:
-        opened = open_table(file, form)
-        names = column_names(opened.names, file)
-        frame = opened.read(texts=[i for i, name in enumerate(names) if name in texts or name in ids])
-        frame, total = _without_total(frame.set_axis(names, axis=1))
-        frames.append(frame)
-        check_same_columns(names, file, frames[0].columns, files[0])
-        notes += [*opened.notes, *total]
-        form = form._replace(usual=opened.decimal or form.usual)
-    if not (frames := [of for of in frames if not of.empty]):
+    opened = [open_table(file, form) for file in files]
+    for option in sorted({"sheet", "delimiter", "header_row"}.difference(*(of.options for of in opened))):
+        if getattr(form, option) is not None:
+            raise TableError(
+                f"--{option.replace('_', '-')}: means nothing for {files[0]}. Fix: leave the option out"
+            )
+    # The cells of all files show the decimal point together.
+    commas = sum(of.commas for of in opened)
+    decimal = form.decimal or ("," if commas > 0 else "." if commas else form.usual)
+
+    def parts(of_text: Collection[str]) -> list[pd.DataFrame]:
+        frames: list[pd.DataFrame] = []
+        for file, of in zip(files, opened, strict=True):
+            names = column_names(of.names, file)
+            frame = of.read(texts=[i for i, name in enumerate(names) if name in of_text], decimal=decimal)
+            frames.append(frame.set_axis(names, axis=1))
+            check_same_columns(names, file, frames[0].columns, files[0])
+        return [frame for frame in frames if not frame.empty]
+
+    if not (frames := parts({*texts, *ids})):
         raise TableError(f"{files[0]} has a header and no rows")
-    frame, decimal = frames[0], form.decimal or form.usual
-    if len(frames) > 1:
-        # A column that is text in one file is text in all, as it would be in a single file.
-        of_text = [{name for name in frame if is_text(frame[name])} for frame in frames]
-        for name in set.union(*of_text) - set.intersection(*of_text):
-            for part in frames:
-                if not is_text(part[name]):
-                    part[name] = part[name].map(partial(_cell_text, decimal=decimal), na_action="ignore")
-        frame = pd.concat(frames, ignore_index=True)
+    # As in a single file, a column that is text in one file, or has truth values beside numbers, is text in all.
+    infer = pd.api.types.infer_dtype
+    kinds = [{(name, is_text(of), infer(of) == "boolean") for name, of in part.items()} for part in frames]
+    if mixed := {name for name, *_ in kinds[0].union(*kinds) - kinds[0].intersection(*kinds)}:
+        frames = parts({*texts, *ids, *mixed})
+        for part, name in product(frames, mixed):
+            if not is_text(part[name]):
+                part[name] = part[name].map(partial(_cell_text, decimal=decimal), na_action="ignore")
+    others = [part.iloc[:-1] for part in frames]
+    totals = [_total(part, others) for part in frames]
+    whole = [
+        rows.infer_objects() if of else part for part, rows, of in zip(frames, others, totals, strict=True)
+    ]
+    frame = pd.concat(whole, ignore_index=True) if len(whole) > 1 else whole[0]
+    notes = [*chain(*(of.notes for of in opened)), *filter(None, totals)]
+    if decimal not in (form.decimal, form.usual):
+        point = "comma" if decimal == "," else "point"
+        notes.append(f"the {point} is the decimal point, because more cells show one; --decimal states it")
     spellings = clean(frame, ids=ids)
-    notes = [*dict.fromkeys(notes)]
-    frame.attrs.update(delimiter=opened.delimiter, decimal=decimal, notes=notes, spellings=spellings)
+    frame.attrs.update(decimal=decimal, notes=[*dict.fromkeys(notes)], spellings=spellings)
     return frame
 
 
@@ -145,16 +162,15 @@ def table_files(path: str | Path) -> list[Path]:
         raise TableError(hint if path.is_dir() else f"there is no file that matches {path}") from None
 
 
-def _without_total(frame: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
-    """The rows without a last one of sums, which a word says that is nowhere else in its column, and a note on it."""
+def _total(frame: pd.DataFrame, others: Sequence[pd.DataFrame]) -> str:
+    """A note if the last row has sums, as a word says that is not among the other rows of all files; else empty."""
     for name, cell in frame.iloc[-1].items() if len(frame) > 1 else ():
         # The word of 'Total (n = 60)' is 'total'.
         word = re.sub(r"[ :]*(\(.*\))?$", "", cell.strip().lower()) if isinstance(cell, str) else ""
-        if word in WORDS["totals"] and not (frame[name].iloc[:-1] == cell).any():
+        if word in WORDS["totals"] and not any((rows[name] == cell).any() for rows in others):
             where = f"{cell!r} in {shortened(str(name))}"
-            note = f"the last row is left out, because {where} says that it has totals"
-            return frame.iloc[:-1].infer_objects(), [note]
-    return frame, []
+            return f"the last row is left out, because {where} says that it has totals"
+    return ""
 
 
 def clean(frame: pd.DataFrame, *, ids: Collection[str] = ()) -> list[str]:
@@ -220,20 +236,14 @@ def open_table(path: Path, form: Format) -> Opened:
     """Open a file of any format, which the end of its name tells."""
     end = _suffix(path)
     with _plain_errors(path, form):
-        is_book = end in _WORKBOOKS and _is_workbook(path)
-        is_text = not is_book and end not in (*_READERS, ".arff")
-        used = {"sheet": is_book, "delimiter": is_text, "header_row": is_book or is_text}
-        for option, is_used in (used | {"encoding": is_text or "json" in end or end == ".arff"}).items():
-            if not is_used and getattr(form, option) != Format._field_defaults[option]:
-                name = option.replace("_", "-")
-                raise TableError(f"--{name}: means nothing for {path}. Fix: leave the option out")
-        if is_book:
+        if end in _WORKBOOKS and _is_workbook(path):
             sheet, notes, has_decimals = _sheet_as_csv(path, form)
             # In a sheet without decimals, '1.050' beside '950' is text, as in a CSV.
-            decimal = form.decimal or (form.usual if has_decimals else None)
-            form = form._replace(delimiter="\t", decimal=decimal)
+            form = form._replace(
+                delimiter="\t", decimal=form.decimal or (form.usual if has_decimals else None)
+            )
             opened = _open_text(path, form, partial(io.BytesIO, sheet))
-            return opened._replace(notes=[*opened.notes, *notes], delimiter=None)
+            return opened._replace(notes=[*opened.notes, *notes], options=("sheet", "header_row"))
         if end not in _READERS:
             return _open_text(path, form, _opener(path))
         frame, notes = _READERS[end](path, form)
@@ -246,7 +256,7 @@ def open_table(path: Path, form: Format) -> Opened:
     names = [str(name) for name in frame.columns]
     frame.columns = pd.RangeIndex(len(names))
     return Opened(
-        names, lambda columns=None, texts=(): frame if columns is None else frame[sorted(columns)], notes
+        names, lambda columns=None, *_, **__: frame if columns is None else frame[sorted(columns)], notes
     )
 
 
@@ -349,23 +359,20 @@ def _open_text(path: Path, form: Format, opener: Callable[[], IO[Any]]) -> Opene
     if repeats:
         rows_of = count(len(repeats), "row")
         notes.append(f"{rows_of} left out, with the names of the columns again, or of dashes")
-    found = "." if sign == "," else _decimal_point(ahead[:_ROWS_OF_DECIMALS])
-    decimal = form.decimal or found or form.usual
-    if form.decimal is None and sign != "," and found not in ("", form.usual):
-        point = "comma" if found == "," else "point"
-        notes.append(f"the {point} is the decimal point, because more cells show one; --decimal states it")
+    may_vote = [form.decimal is None and (form.voters is None or name in form.voters) for name in names]
+    commas = more_commas(cell for row in ahead[:_ROWS_OF_DECIMALS] for cell in compress(row, may_vote))
+    own = form.decimal
+    # Between commas, a comma is no decimal point.
+    if sign == ",":
+        own, commas = own or ".", min(commas, -1)
+    ahead_in = dict(enumerate(zip(*ahead, strict=True)))
+    codes = {i for i, cells in ahead_in.items() if any(map(pattern("code").fullmatch, cells))}
+    points = {*".,", form.usual}
+    thousands = {of: {i for i, cells in ahead_in.items() if _have_thousands(cells, of)} for of in points}
 
-    is_date, is_code = pattern("date").fullmatch, pattern("code").fullmatch
-    # pandas would also read months, such as 03.2020, as numbers.
-    codes = {
-        i
-        for i, cells in enumerate(zip(*ahead, strict=True))
-        if any(map(is_code, cells))
-        or (all(is_date(cell) or is_unknown(cell) for cell in cells) and any(map(is_date, cells)))
-        or (form.decimal is None and _have_thousands(cells, decimal))
-    }
-
-    def read(columns: Collection[int] | None = None, texts: Collection[int] = ()) -> pd.DataFrame:
+    def read(columns: Any = None, texts: Collection[int] = (), decimal: str = ".") -> pd.DataFrame:
+        decimal = own or decimal
+        as_texts = codes if form.decimal else codes | thousands[decimal]
         with _plain_errors(path, form), opener() as file:
             text: Any = _text(file, form)
             for _ in islice(text, above):
@@ -381,7 +388,7 @@ def _open_text(path: Path, form: Format, opener: Callable[[], IO[Any]]) -> Opene
                 names=range(width),
                 nrows=n_rows if footers else None,
                 usecols=None if columns is None else sorted(columns),
-                dtype=dict.fromkeys({*texts, *(codes if columns is None else ())}, str),
+                dtype=dict.fromkeys({*texts, *(as_texts if columns is None else ())}, str),
                 decimal=decimal,
                 na_values={i: WORDS["missing"] for i in range(width) if i not in texts},
                 keep_default_na=False,
@@ -390,7 +397,7 @@ def _open_text(path: Path, form: Format, opener: Callable[[], IO[Any]]) -> Opene
                 **dialect,
             )  # fmt: skip
 
-    return Opened(names, read, notes, sign, decimal)
+    return Opened(names, read, notes, ("delimiter", "header_row"), commas)
 
 
 def _rows(path: Path, lines: Iterator[str], above: int, **dialect: Any) -> Iterator[tuple[int, list[str]]]:
@@ -475,12 +482,12 @@ def _have_thousands(cells: Sequence[str], decimal: str) -> bool:
     return bool(signed) and any(map(str.isdecimal, cells)) and all(map(thousands.fullmatch, signed))
 
 
-def _decimal_point(rows: Sequence[Sequence[str]]) -> str:
-    """The decimal point that more cells have than the other one; empty if as many have either."""
+def more_commas(cells: Iterable[str]) -> int:
+    """How many more cells are numbers with a decimal comma than with a decimal point."""
     is_date = pattern("date").fullmatch
-    cells = [cell for row in rows for cell in row if re.search("[,.]", cell) and not is_date(cell)]
-    by_comma, by_point = (sum(measured(cell, of) is not None for cell in cells) for of in ",.")
-    return "" if by_comma == by_point else "," if by_comma > by_point else "."
+    signed = [cell for cell in cells if re.search("[,.]", cell) and not is_date(cell)]
+    by_comma, by_point = (sum(measured(cell, of) is not None for cell in signed) for of in ",.")
+    return by_comma - by_point
 
 
 def _header_place(rows: Sequence[Sequence[str]]) -> int:
