@@ -106,7 +106,6 @@ def test_what_was_asked_and_what_was_got_comes_first(people, capsys, options, as
     if "kmeans" not in options:
         assert re.search(r"^cost: [\d.]+ % (more|less) than k-means", text, re.MULTILINE)
         assert re.search(r"^who pays: a row of sex \w costs [\d.]+ % (more|less)", text, re.MULTILINE)
-    # Percentages have one style.
     assert not re.search(r"\d%", text.replace("--tolerance", ""))
 
 

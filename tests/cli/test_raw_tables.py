@@ -134,7 +134,6 @@ def test_json_has_certificate_payers_and_as_many_starts_of_k_means(people, capsy
 def test_the_label_file_has_every_row_its_identifier_and_the_reason_without_a_label(people, tmp_path, capsys):
     out = tmp_path / "labels.csv"
     frame = pd.read_csv(people)
-    # The identifier is found, or named.
     for options in ((), ("--id", "person")):
         assert fit(capsys, people, "ethnicity", *options, "--out", out)[0] == 0
         labels = pd.read_csv(out)

@@ -131,11 +131,9 @@ def read_table(
         for part, name in product(frames, mixed):
             if not is_text(part[name]):
                 part[name] = part[name].map(partial(_cell_text, decimal=decimal), na_action="ignore")
-    others = [part.iloc[:-1] for part in frames]
-    totals = [_total(part, others) for part in frames]
-    whole = [
-        rows.infer_objects() if of else part for part, rows, of in zip(frames, others, totals, strict=True)
-    ]
+    cuts = [part.iloc[:-1] for part in frames]
+    totals = [_total(part, cuts) for part in frames]
+    whole = [cut.infer_objects() if of else part for cut, part, of in zip(cuts, frames, totals, strict=True)]
     frame = pd.concat(whole, ignore_index=True) if len(whole) > 1 else whole[0]
     notes = [*chain(*(of.notes for of in opened)), *filter(None, totals)]
     if decimal not in (form.decimal, form.usual):
