@@ -141,7 +141,8 @@ def folder(tmp_path_factory):
     people = write_people(folder / "people.csv")
     (folder / "big").mkdir()
     people[["age", "income", "sex"]].to_parquet(folder / "big/0.parquet")
-    # The data set and the method of the gallery.
+    # The data set and the method of the gallery, and how the method enters the benchmark.
+    (folder / "mine.yaml").write_text(blocks("docs/report.md", "yaml")[0])
     dataset, method = map(yaml.safe_load, blocks("docs/gallery/adding.md", "yaml"))
     mine = laid_over(dataset, method)
     mine["run"]["methods"].append("stripes")

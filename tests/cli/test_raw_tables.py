@@ -385,7 +385,6 @@ def test_weights_count_rows_more_than_once(people, tmp_path, capsys):
         assert abs(cluster["shares"]["male"] - total["male"]) * cluster["size"] < 3
     X = decide(frame[["age", "income"]], []).preparation.transform(frame)
     plain = KMeans(3, n_init=2, random_state=0).fit(X, sample_weight=frame["count"])
-    # A row counts once on average.
     cost = plain.inertia_ / frame["count"].mean()
     assert weighted["metrics"]["KMeans"]["sse"] == pytest.approx(cost)
     err = refused(fit(capsys, people, "age", "--weight", "gender"))

@@ -243,9 +243,8 @@ def _names(given: Sequence[str], option: str, frame: pd.DataFrame, args: Raw) ->
     for name in names:
         if name not in frame:
             hint = nearest(name, frame.columns)
-            delimiter = frame.attrs.get("delimiter")
-            if delimiter and len(frame.columns) == 1:
-                hint += f"; is {delimiter!r} the right --delimiter?"
+            if len(frame.columns) == 1 and {*",;|\t"}.intersection(frame.columns[0]):
+                hint += "; --delimiter states the sign between the cells"
             hint += "".join(
                 f"; {note}" for note in frame.attrs.get("notes", ()) if "--sheet" in note or "row" in note
             )
