@@ -86,7 +86,7 @@ def plain(text: str) -> str:
     if text.isascii():
         return text
     text = re.sub(r"(?<=\d)(?=[¼½¾⅓⅔⅛⅜⅝⅞])", " ", text)
-    text = re.sub("[º˚](?=[CF])", "°", re.sub(r"(?<!\d)10(?=[³⁴-⁹])", "10^", text.replace("ft²", "sqft")))
+    text = re.sub("[º˚](?=[CF])", "°", re.sub(r"(?<!\d)10(?=[³⁴-⁹])", "10^", re.sub("(?i)ft²", "sqft", text)))
     # Ordinals, and footnotes.
     text = re.sub(r"(?<=\d)[ºª]$|(?<=[0-9%])[¹²³⁰⁴-⁹]+⁾?(?!\w)", "", text)
     text = unicodedata.normalize("NFKC", text).translate({0x2044: "/", 0x2019: "'"})
@@ -298,8 +298,9 @@ def steps(words: Iterable[str]) -> list[str]:
     if len({*places}) == len(known) and not all(word.isdecimal() for word in known):
         return [word for _, word in sorted(zip(places, known, strict=True))]
     # '6-12 months' is below '1-2 years'. If some ranges have no unit, all have the same one.
-    # If three digits stand behind every point, as in '500-999' and '1.000-1.499', points separate thousands.
-    points = ",." if {3} == {*map(len, re.findall(r"\.(\d+)", " ".join(known)))} else ".,"
+    # If three digits stand behind every point, as in '1.000-1.499' beside '500-999', points separate thousands.
+    behind, whole = (re.findall(of, " ".join(known)) for of in (r"\.(\d+)", r"(?<![.\d])\d{3}(?![.\d])"))
+    points = ",." if whole and {*map(len, behind)} == {3} else ".,"
     for in_units, decimal in product((True, False), points):
         ranges = [_range(word, decimal, in_units=in_units) for word in known]
         found = sorted((*of, word) for of, word in zip(ranges, known, strict=True) if of)

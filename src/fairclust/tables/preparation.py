@@ -297,7 +297,8 @@ def decide(
     few = [of.name for of in uncut if of.role == "number" or not is_text(frame[of.name])]
     if bins is not None and not (few or preparation.ranges):
         why = "; ".join(f"{of.name}: {of.note}" for of in uncut if of.note)
-        raise TableError(f"--bins: {why or 'no sensitive column holds numbers. Fix: leave it out'}")
+        why = why or "no sensitive column holds numbers. Fix: leave it out, or add --numbers"
+        raise TableError(f"--bins: {why}")
     groups = preparation.groups(frame)
     for name, of in groups.drop(columns=preparation.means).items():
         if len(of) >= FEW_ROWS and of.nunique() > len(of) / 2:
@@ -315,7 +316,7 @@ def decide(
     changed = [of for of in understood.values() if of.name not in few or "odd" in of.reading]
     urgent += [f"{column.name}: {column.odd}" for column in (*columns, *changed) if column.odd]
     sentences = [*urgent, *notes.of_columns(columns, cells, groups, missing)]
-    sentences += [f"{name}: {of.note}" for name, of in understood.items() if of.note]
+    sentences += [f"{of}: {by.note}" for of, by in understood.items() if by.note and by.role != "category"]
     few = [of for of in few if groups[of].nunique() > (bins or np.inf)]
     sentences += [f"{of}: its few different numbers are groups, as --bins cuts columns of many" for of in few]
     return Decision(preparation, columns, sentences, len(urgent))

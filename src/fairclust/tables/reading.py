@@ -237,9 +237,8 @@ def open_table(path: Path, form: Format) -> Opened:
         if end in _WORKBOOKS and _is_workbook(path):
             sheet, notes, has_decimals = _sheet_as_csv(path, form)
             # In a sheet without decimals, '1.050' beside '950' is text, as in a CSV.
-            form = form._replace(
-                delimiter="\t", decimal=form.decimal or (form.usual if has_decimals else None)
-            )
+            decimal = form.decimal or (form.usual if has_decimals else None)
+            form = form._replace(delimiter="\t", decimal=decimal, encoding="utf-8")
             opened = _open_text(path, form, partial(io.BytesIO, sheet))
             return opened._replace(notes=[*opened.notes, *notes], options=("sheet", "header_row"))
         if end not in _READERS:
