@@ -82,9 +82,6 @@ def test_logs_are_appended_and_say_how_the_last_attempt_ended(asked):
     assert end_of_last_attempt(log) == (
         "killed without a message, perhaps out of memory or with its machine: fit (attempt=3, mem_mb=8000)"
     )
-    # In this run only its third attempt has begun.
-    log.write_text("job begun: fit (attempt=1)\njob ended: SIGTERM after 9 s\njob begun: fit (attempt=3)\n")
-    assert end_of_last_attempt(log) == ""
 
 
 WAIT = """

@@ -8,7 +8,6 @@ from __future__ import annotations
 import errno
 import os
 import platform
-import re
 import signal
 import sys
 import time
@@ -101,20 +100,20 @@ def use_baseline() -> None:
 def end_of_last_attempt(log: Path) -> str:
     """How the attempt before this one failed, as its log says; empty if there was none, or it ended well.
 
-    In a submission of several jobs, those behind one that is killed have not begun; the log has earlier runs as well.
+    In a submission of several jobs, those behind one that is killed have not begun.
     """
     lines = log.read_text(errors="replace").splitlines() if log.is_file() else []
     begun = [number for number, line in enumerate(lines) if line.startswith(_BEGUN)]
-    attempts = [int(n) for n in re.findall(r"attempt=(\d+)", " ".join(lines[place] for place in begun[-2:]))]
-    if len(attempts) < 2 or attempts[0] != attempts[1] - 1:
+    if len(begun) < 2:
         return ""
     last = lines[begun[-2] : begun[-1]]
     said = [line.removeprefix(_ENDED) for line in last if line.startswith(_ENDED)]
     if said and said[-1].startswith(_WELL):
         return ""
     asked = last[0].removeprefix(_BEGUN)
-    killed = f"killed without a message, perhaps out of memory or with its machine: {asked}"
-    return said[-1] if said else killed
+    return (
+        said[-1] if said else f"killed without a message, perhaps out of memory or with its machine: {asked}"
+    )
 
 
 def die_with(parent: int) -> None:
