@@ -152,7 +152,7 @@ def checked_weights(sample_weight: Any, X: Any) -> np.ndarray | None:
         raise ValueError("sample_weight must hold one number for each row") from None
     if weights.shape != np.shape(X)[:1]:
         raise ValueError(f"sample_weight has shape {weights.shape}, expected {np.shape(X)[:1]}")
-    # The sum must be finite as well. The comparisons are false for NaN, such as that of a masked weight.
+    # The limit keeps the sum finite. Masked weights are NaN here, for which both comparisons are false.
     most = np.finfo(np.float64).max / max(len(weights), 1)
     if len(weights) and not ((weights >= 0).all() and 0 < weights.max() < most):
         raise ValueError(
@@ -289,7 +289,7 @@ class FairClusterer(_Clusters, ClusterMixin, BaseEstimator, ABC):
     _frame: Frame
     # Several sensitive columns, or None for one column.
     _sensitive: Any = None
-    # The row of X of every centre, or -1 for a centre that is no row; None if no centre is one.
+    # For methods whose centres are rows of X: the row of every centre, or -1 for a centre that is none.
     _center_rows: np.ndarray | None = None
 
     def __dask_tokenize__(self) -> Any:

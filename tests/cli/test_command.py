@@ -46,6 +46,7 @@ def test_the_command_gives_the_labels_of_the_class(people, tmp_path, capsys):
         ({"--delimiter": ";"}, "--delimiter"),
         ({"--delimiter": "ab"}, "is not one ASCII character"),
         ({"--encoding": "klingon"}, "unknown encoding"),
+        ({"--seed": "4", "--set": "random_state=9"}, "random_state"),
     ],
 )
 def test_errors_of_fit(people, capsys, change, message):

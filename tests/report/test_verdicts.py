@@ -164,7 +164,7 @@ def test_at_matched_fairness_the_front_is_read_at_the_level(tmp_path):
         *starts("own", [180.0, 180.0], lam=2, fairness_error=0.0),
     ]
     assert said(matched(values, cells)) == (AGREES, ON_FRONT)
-    # In every order, a row is judged by its own value, which may be no cost.
+    # Whatever orders the front, the reported metric is judged, which may be an accuracy.
     for metric, ours, finding in (("sse", 50.0, CHEAPER), ("accuracy", 150.0, "as fair as reported, and better"),
                                   ("accuracy", 9.0, DEARER.replace("cost", "value"))):  # fmt: skip
         values = reported(tmp_path, "own,balance,0.40", f"own,{metric},100.0")

@@ -104,7 +104,7 @@ def _in_order(path: Path, frame: pd.DataFrame, table: pd.DataFrame) -> pd.DataFr
 
 
 def _read_cells(path: Path) -> pd.DataFrame:
-    """The columns of a file, with ``cluster`` and perhaps ``row``."""
+    """The columns of a file of labels: ``cluster``, perhaps ``row``, and perhaps others."""
     try:
         frame = read_table(path, values=["cluster"])
     except TableError as error:

@@ -82,22 +82,22 @@ def _check_scores(scores: Path, fits: pd.DataFrame) -> list[str]:
         stated = read_arrow(scores, SCORE_COLUMNS).to_pandas()
     except ValueError as error:
         return [str(error)]
-    # The fits of data that were skipped have no key.
+    # Rows of skipped data sets have no key, so the data set and the method name them.
     fitted, stated = (
-        rows.assign(key=rows.key.fillna("of " + rows.dataset + "/" + rows.method))
-        for rows in (fits[SCORE_COLUMNS], stated.astype(fits[SCORE_COLUMNS].dtypes))
+        frame.assign(key=frame.key.fillna("of " + frame.dataset + "/" + frame.method))
+        for frame in (fits[SCORE_COLUMNS], stated.astype(fits[SCORE_COLUMNS].dtypes))
     )
     lost = ~stated.key.isin(fitted.key)
     # Methods can share a fit, and sweeps as well, each with metrics of its own.
     stated_rows, rows = (pd.util.hash_pandas_object(frame, index=False) for frame in (stated, fitted))
     wrong = ~lost & ~stated_rows.isin(rows)
     twice = stated.duplicated(["dataset", "method", "n_clusters", "params", "seed"])
-    found = {
+    problems = {
         "no file of fits has the fit {}": stated.key[lost],
         "the row of the fit {} differs from that of its file": stated.key[wrong],
         "the row of the fit {} is there twice": stated.key[twice],
     }
-    messages = (f"{scores}: {words.format(key)}" for words, keys in found.items() for key in keys)
+    messages = (f"{scores}: {words.format(key)}" for words, keys in problems.items() for key in keys)
     return list(dict.fromkeys(messages))
 
 

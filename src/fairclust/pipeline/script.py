@@ -111,9 +111,8 @@ def end_of_last_attempt(log: Path) -> str:
     if said and said[-1].startswith(_WELL):
         return ""
     asked = last[0].removeprefix(_BEGUN)
-    return (
-        said[-1] if said else f"killed without a message, perhaps out of memory or with its machine: {asked}"
-    )
+    killed = f"killed without a message, perhaps out of memory or with its machine: {asked}"
+    return said[-1] if said else killed
 
 
 def die_with(parent: int) -> None:

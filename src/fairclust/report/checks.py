@@ -158,6 +158,11 @@ def compare(case: Case) -> Finding:
     return together(tested(find, rival, metric) for rival in rivals for metric in case.metrics)
 
 
+def _short(value: float) -> str:
+    """A number in four digits, without an exponent."""
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+
+
 def never_rises(case: Case) -> Finding:
     """The objective never rises from one step to the next by more than a millionth, in any fit of the methods."""
     rises = []
@@ -274,8 +279,7 @@ def trend(case: Case) -> Finding:
             verdict = HOLDS if sign * tau >= _SAME_ORDER / HAIR else IN_PART if sign * tau > 0 else FAILS
             more = f"tau = {tau:.2f}"
         few = points[:: max(1, len(points) // _SHOWN)] if len(points) > 2 * _SHOWN else points
-        digits = [[f"{one:,.0f}" if abs(one) >= 1000 else f"{one:.4g}" for one in point] for point in few]
-        shown = ", ".join(f"{value} at {place}" for place, value in digits)
+        shown = ", ".join(f"{_short(value)} at {_short(place)}" for place, value in few)
         name = "" if x == "sizes" else f" of {case.name(line[0])}"
         gap = "Gap in " if "minus_lam" in options else ""
         axis = {"n_clusters": "K", "lam": "lambda", "sizes": "size"}.get(x) or metric_in_text(x)
@@ -328,17 +332,18 @@ def smooth_beyond(case: Case) -> Finding:
             raise CannotTest("no start has three lambdas on both sides of the level")
         ratio = float(np.median(ratios))
         verdict = HOLDS if ratio <= 0.5 * HAIR else IN_PART if ratio < 1 else FAILS
-        words = f"change of the slope of {metric_label(metric)} of {case.name(method)} from lambda {level:g} on, as a "
-        words += f"multiple of that below: median {ratio:.2f}, {min(ratios):.2f} to {max(ratios):.2f} over "
-        return verdict, f"{words}{len(ratios)} starts"
+        of = f"{metric_label(metric)} of {case.name(method)} from lambda {level:g} on"
+        range_of = f"median {ratio:.2f}, {min(ratios):.2f} to {max(ratios):.2f} over {len(ratios)} starts"
+        return verdict, f"change of the slope of {of}, as a multiple of that below: {range_of}"
 
     return together(tested(find, method) for method in case.claim.methods)
 
 
-_AT_EQUAL = ("equal", "level_from", "level", "whole_range", "table", "order")
+_OF_COMPARE = ("factor", "margin", "direction", "other_dataset", "equal", "level_from", "level", "whole_range",
+               "table", "order")  # fmt: skip
 _OF_TREND = ("x", "direction", "minus_lam", "sizes", "power")
 CHECKS: Mapping[str, Check] = {
-    "compare": Check(compare, (*_AT_EQUAL, "factor", "margin", "direction", "other_dataset"), 2, math.inf),
+    "compare": Check(compare, _OF_COMPARE, n_methods=2, most_metrics=math.inf),
     "never_rises": Check(never_rises, most_metrics=0),
     "settles": Check(settles, ("columns", "first"), needs=("columns",), most_metrics=0),
     "cannot_reach": Check(reaches, ("level",), needs=("level",)),
@@ -346,7 +351,7 @@ CHECKS: Mapping[str, Check] = {
     "spread": Check(spread_over_seeds, n_methods=2, most_methods=2),
     "levels_off": Check(levels_off, most_metrics=math.inf),
     "smooth_beyond": Check(smooth_beyond, ("level",), needs=("level",)),
-    "trend": Check(trend, _OF_TREND, needs=_OF_TREND[:2], directions=("rises", "falls")),
+    "trend": Check(trend, _OF_TREND, needs=("x", "direction"), directions=("rises", "falls")),
 }
 """Every check, under the name that papers' files use for it."""
 

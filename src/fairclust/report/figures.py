@@ -127,7 +127,7 @@ def _widen(axes: Axes, y: str) -> None:
 
 
 def _whole(material: FigureData, sheet: Sheet, panel: Panel, *names: str) -> pd.DataFrame:
-    """The `whole_settings` with finite means of the columns `names`, and notes on others; NothingToShow if none is."""
+    """The `whole_settings` with finite means of `names`; notes on the others, and NothingToShow if none is left."""
     _usable(panel.cells, *names)
     ok = panel.cells[panel.cells.status == "ok"].dropna(subset=list(names))
     whole = whole_settings(ok)

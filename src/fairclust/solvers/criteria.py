@@ -309,26 +309,22 @@ def _entry(bounds: Any, name: str) -> Any:
 
 
 def _check_names(bounds: Bounds, names: list[str]) -> None:
-    """Raise an error if a mapping of bounds on groups names a column that does not exist, or whose mean is bounded.
+    """Raise an error if bounds on groups name a column that does not exist, or whose mean is bounded.
 
-    `names` is empty for crossed columns.
+    `names` are those of the sensitive columns, and empty for crossed columns.
     """
-    of_groups = [name for name in names if name not in map(str, bounds.mean_tolerance or ())]
+    grouped = [name for name in names if name not in map(str, bounds.mean_tolerance or ())]
     for parameter in _ON_GROUPS:
         given = getattr(bounds, parameter)
-        if isinstance(given, Mapping) and (
-            unknown := [str(key) for key in given if str(key) not in of_groups]
-        ):
-            known = (
-                f"the columns with groups are {of_groups}" if any(names) else "there are no columns to name"
-            )
-            raise ValueError(f"{parameter} names {unknown}, but {known}")
+        if isinstance(given, Mapping) and (unknown := {*map(str, given)}.difference(grouped)):
+            known = f"the columns with groups are {grouped}" if any(names) else "there are no columns to name"
+            raise ValueError(f"{parameter} names {sorted(unknown)}, but {known}")
     target = bounds.target
-    if target is None or (len(names) <= 1 and of_groups == names):
+    if target is None or (len(names) <= 1 and grouped == names):
         return
-    if not isinstance(target, Mapping) or (set(map(str, target)) - set(of_groups)):
+    if not isinstance(target, Mapping) or (set(map(str, target)) - set(grouped)):
         raise ValueError(
-            f"target must be a mapping of sensitive columns to shares, with columns out of {of_groups}"
+            f"target must be a mapping of sensitive columns to shares, with columns out of {grouped}"
         )
 
 

@@ -250,7 +250,7 @@ def _as_label(column: Column, values: pd.Series, asked: Asked) -> Column | None:
     is_clock = one_length and n_digits in (10, 13) and cells.is_named(name, "dates")
     is_day = cells.pattern("day").fullmatch
     are_days = is_plain and low >= 10_000 and all(map(is_day, map("{:06.0f}".format, values)))
-    # Spreadsheets count days, of which these are those from 1954 to 2064.
+    # Spreadsheets store dates as numbers of days. These are the days from 1954 to 2064.
     are_days |= is_plain and low >= 20_000 and high < 60_000 and bool(cells.pattern("date_name").search(name))
     # A few numbers of six digits can look like days by chance.
     if is_clock or (are_days and (low >= 10**7 or distinct >= FEW_ROWS or cells.is_named(name, "calendar"))):

@@ -43,7 +43,7 @@ class TableModel:
     def read(self, path: str | Path, **options: Any) -> pd.DataFrame:
         """Read a table as that of the fit was read; for the options, see `read_table`.
 
-        The columns that had the decimal point of the fit have it, unless their cells show the other one.
+        Columns that had the decimal point of the fit are read with it again, unless their cells show the other one.
         """
         found = self.preparation
         readings = found.readings | {of.name: of.reading for of in found.columns}
@@ -53,7 +53,7 @@ class TableModel:
         if frame.attrs["decimal"] != found.decimal:
             sign = 1 if found.decimal == "," else -1
             for name in voters.intersection(frame):
-                # The preparation reads texts with the decimal point of the fit, which some columns may still have.
+                # The preparation reads texts with the decimal point of the fit, so the signs of others are exchanged.
                 if is_text(frame[name]) and sign * more_commas(frame[name].dropna().unique()) <= 0:
                     frame[name] = frame[name].str.translate(str.maketrans(".,", ",."))
         return frame
@@ -74,7 +74,7 @@ class TableModel:
         try:
             X = self.preparation.transform(frame[keep])
         except TableError:
-            # It may have fewer cells that are no numbers, by their share, if all rows are counted.
+            # Too many cells of these rows are no numbers, but their share of all rows can be small.
             X = self.preparation.transform(frame)[keep]
         frame = frame[keep]
         groups = self._groups(frame)

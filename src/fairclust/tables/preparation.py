@@ -294,8 +294,8 @@ def decide(
         if name not in asked.categories and (cut := preparation.ranges_of(frame, name, bins)) is not None:
             preparation.ranges[name] = cut
     uncut = [of for of in understood.values() if of.name not in (*preparation.ranges, *asked.categories)]
-    few = [of.name for of in uncut if of.role == "number" or not is_text(frame[of.name])]
-    if bins is not None and not (few or preparation.ranges):
+    numeric = [of.name for of in uncut if of.role == "number" or not is_text(frame[of.name])]
+    if bins is not None and not (numeric or preparation.ranges):
         why = "; ".join(f"{of.name}: {of.note}" for of in uncut if of.note)
         why = why or "no sensitive column holds numbers. Fix: leave it out, or add --numbers"
         raise TableError(f"--bins: {why}")
@@ -313,11 +313,12 @@ def decide(
     cells = {of.name: read(frame[of.name], of) for of in features}
     preparation.columns = [_learned(of, cells[of.name][kept], scale, missing) for of in features]
     urgent = notes.far_cells({of.name: cells[of.name][kept] for of in features if of.is_number}, asked)
-    changed = [of for of in understood.values() if of.name not in few or "odd" in of.reading]
-    urgent += [f"{column.name}: {column.odd}" for column in (*columns, *changed) if column.odd]
+    # Odd cells of numbers that are groups as they are, are groups as well.
+    lacking = [of for of in understood.values() if of.name not in numeric or "odd" in of.reading]
+    urgent += [f"{column.name}: {column.odd}" for column in (*columns, *lacking) if column.odd]
     sentences = [*urgent, *notes.of_columns(columns, cells, groups, missing)]
     sentences += [f"{of}: {by.note}" for of, by in understood.items() if by.note and by.role != "category"]
-    few = [of for of in few if groups[of].nunique() > (bins or np.inf)]
+    few = [of for of in numeric if groups[of].nunique() > (bins or np.inf)]
     sentences += [f"{of}: its few different numbers are groups, as --bins cuts columns of many" for of in few]
     return Decision(preparation, columns, sentences, len(urgent))
 
@@ -363,6 +364,7 @@ def _sensitive(cells: pd.Series, asked: Asked, bins: int | None) -> Column:
         column = understand_column(cells, replace(asked, features=[name]))
         if column.role == "number" or "truth" in column.reading:
             return column
+        # Such a note says why `--bins` cannot cut the column.
         return Column(name, "category", column.note if bins and "--numbers" in column.note else "")
     except TableError:
         if bins is not None or name in asked.numbers or cells.nunique() > MAX_CATEGORIES:

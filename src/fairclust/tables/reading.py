@@ -123,7 +123,7 @@ def read_table(
 
     if not (frames := parts({*texts, *ids})):
         raise TableError(f"{files[0]} has a header and no rows")
-    # As in a single file, a column that is text in one file, or has truth values beside numbers, is text in all.
+    # As in a single file, text in one file, or truth values in one and numbers in another, make a column text in all.
     infer = pd.api.types.infer_dtype
     kinds = [{(name, is_text(of), infer(of) == "boolean") for name, of in part.items()} for part in frames]
     if mixed := {name for name, *_ in kinds[0].union(*kinds) - kinds[0].intersection(*kinds)}:
@@ -156,12 +156,12 @@ def table_files(path: str | Path) -> list[Path]:
     try:
         return parquet_files(path)
     except ChunkError as error:
-        hint = f"{error}. For other files, name a pattern such as '{path}/*.csv'"
-        raise TableError(hint if path.is_dir() else f"there is no file that matches {path}") from None
+        of_folder = f"{error}. For other files, name a pattern such as '{path}/*.csv'"
+        raise TableError(of_folder if path.is_dir() else f"there is no file that matches {path}") from None
 
 
 def _total(frame: pd.DataFrame, others: Sequence[pd.DataFrame]) -> str:
-    """A note if the last row has sums, as a word says that is not among the other rows of all files; else empty."""
+    """A note if a word says that the last row has totals. No row of `others` may have it. Otherwise empty."""
     for name, cell in frame.iloc[-1].items() if len(frame) > 1 else ():
         # The word of 'Total (n = 60)' is 'total'.
         word = re.sub(r"[ :]*(\(.*\))?$", "", cell.strip().lower()) if isinstance(cell, str) else ""
@@ -422,7 +422,7 @@ def _rows(path: Path, lines: Iterator[str], above: int, **dialect: Any) -> Itera
 def _above_footers(
     rows: Iterator[tuple[int, list[str]]], footers: list[str]
 ) -> Iterator[tuple[int, list[str]]]:
-    """The rows, without empty ones and those of words in the first cell only at the end, which `footers` gets."""
+    """The rows without those at the end that are empty or have words in the first cell only; `footers` gets these."""
     held: list[tuple[int, list[str]]] = []
     width = 0
     for line, row in rows:
@@ -439,7 +439,7 @@ def _above_footers(
 
 def _repeats(row: Sequence[str], names: Sequence[str]) -> bool:
     """Whether a row below the header is the header again, or has nothing but dashes."""
-    # Files with a byte order mark may have been joined.
+    # If files with byte order marks are joined, a mark stands before each header.
     cells = [cell.lstrip("\ufeff").strip() for cell in row]
     is_header = cells == [*names] and any(name[:1].isalpha() for name in names)
     filled = [*filter(None, cells)]
@@ -670,7 +670,7 @@ def _read_json(path: Path, form: Format) -> _Read:
         # As one list, so that an error names the line of the file.
         content = json.loads("[" + re.sub(r"\n(?=[^\S\n]*\S)", ",\n", text.strip()) + "]")
     kinds = {*map(type, content.values())} if isinstance(content, dict) else set()
-    # A file with one line of records is a record.
+    # JSON Lines with a single line are one record.
     if not isinstance(content, dict) or (list not in kinds and kinds - {dict}):
         return pd.json_normalize(content), []
     lists = [key for key, of in content.items() if isinstance(of, list) and of and isinstance(of[0], dict)]

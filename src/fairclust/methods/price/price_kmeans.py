@@ -238,8 +238,7 @@ class PriceFairKMeans(PrototypeClusterer):
         return self.max_cost is not None or self.max_cost_increase is not None
 
     def _fit(self, X: np.ndarray, codes: np.ndarray, weights: np.ndarray | None = None) -> None:
-        # `_unit` is the mean that weights are divided by.
-        weights, self._unit = scaled_weights(weights)
+        weights, self._unit = scaled_weights(weights)  # `_unit` is the mean that they are divided by
         self._fit_points(self._points(X, codes, weights=weights), codes)
 
     def _fit_chunks(self, rows: ChunkedRows) -> None:

@@ -237,8 +237,8 @@ def move_points(
         return worst, unit * (_ALL * burden.sum(axis=0) + any_excess * (worst > _MET))
 
     each, total, one_by_one = np.arange(n_clusters), np.inf, n_clusters < _MANY_CLUSTERS
-    # The charges of the old and of the new cluster after every move. They change only with the counts of a cluster, and
-    # with the weights of the points that move from or to it. These clusters are stale.
+    # The charges of the old and of the new cluster after every move. Those of a cluster change only with its counts,
+    # and with weights also with the points that would move from or to it. `stale` clusters are charged again.
     width, stale = (n_clusters if moves.weighted else 1), each
     old = np.empty((2, moves.n_kinds, n_clusters, width))
     new = np.empty((2, moves.n_kinds, width, n_clusters))
@@ -252,7 +252,7 @@ def move_points(
         old[:, :, stale] = charges(counts[:, None, stale, None] - leaving, stale[:, None])
         new[..., stale] = charges(counts[:, None, None, stale] + entering, stale)
         if moves.weighted and len(stale) < n_clusters:
-            # The points that move between a stale cluster and another one may have other weights than before.
+            # Other points, of other weights, may be the next to move between a stale cluster and another one.
             old[..., stale] = charges(counts[:, None, :, None] - entering, each[:, None])
             new[:, :, stale] = charges(counts[:, None, None] + leaving, each)
         (old_worst, old_charged), (new_worst, new_charged) = old, new

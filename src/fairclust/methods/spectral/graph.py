@@ -67,7 +67,7 @@ class GraphClusterer(FairClusterer):
         if self.affinity != "precomputed":
             if points is not None:
                 raise ValueError(
-                    "points are features of the nodes of a graph: leave them out, or pass it as X"
+                    "points are features of the nodes of a graph: leave them out, or set affinity='precomputed'"
                 )
             return super().fit(X, sensitive_features=sensitive_features, **given)
         self._refuse(given)
