@@ -11,6 +11,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Lock
 from tokenize import TokenError
 from typing import Any
 
@@ -24,6 +25,8 @@ from fairclust.messages import UserError, count
 CHUNK_ROWS = 1 << 20
 # The columns that pandas and Dask write for an index without a name.
 _INDEX = re.compile(r"__index_level_\d+__|__null_dask_index__")
+# Threads that parse headers at the same time can fail before Python 3.11.8 (python/cpython#106905).
+_PARSING = Lock()
 
 
 class ChunkError(UserError):
@@ -123,7 +126,8 @@ def _opened(array: Any, read: Callable[[Any], Any] = np.asanyarray) -> np.ndarra
     if not isinstance(array, str | Path):
         return np.asanyarray(read(array))
     try:
-        return open_memmap(array, mode="r")
+        with _PARSING:
+            return open_memmap(array, mode="r")
     except (OSError, ValueError, TypeError, ArithmeticError, EOFError, SyntaxError, TokenError) as error:
         raise ChunkError(
             f"{array} cannot be mapped as an array: {on_one_line(error)}. Pass an existing .npy file of numbers or, "
@@ -170,9 +174,8 @@ class ParquetChunk(Chunk):
         values = table.column(self.sensitive).combine_chunks()
         missing = values.is_null(nan_is_null=True).to_numpy(zero_copy_only=False)
         if missing.any():
-            row = int(missing.argmax())
             raise ChunkError(
-                f"{self.place(row)}: column {self.sensitive!r} is missing: leave out or fill in such rows"
+                f"{self.place(int(missing.argmax()))}: column {self.sensitive!r} is missing: leave out or fill in such rows"
             )
         if not pa.types.is_dictionary(values.type):
             values = values.dictionary_encode()
