@@ -1,10 +1,13 @@
 """Rows that are read chunk by chunk give the same results as rows in memory, for every source and number of threads."""
 
 import errno
+import gc
 import io
 import os
 import re
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from fractions import Fraction
 from pathlib import Path
@@ -21,6 +24,7 @@ from fairclust.base import NotSupported
 from fairclust.chunks import passes
 from fairclust.chunks.passes import Engine
 from fairclust.chunks.rows import ChunkedPoints
+from fairclust.chunks.sources import ArrayChunk, array_chunks
 from fairclust.chunks.survey import survey
 from fairclust.kernels.points import TiledPoints
 from fairclust.messages import UserError
@@ -251,6 +255,19 @@ def test_costs_do_not_depend_on_the_unit_or_the_origin(model, change, blobs):
 
 
 # Where the rows are
+
+
+def test_threads_may_map_files_while_memory_is_collected(mapped):
+    chunks, wait = array_chunks(*mapped, 100), lambda *_: time.sleep(0)
+    before = gc.get_threshold()
+    gc.set_threshold(20)
+    gc.callbacks.append(wait)
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            assert sum(len(X) for X, _ in pool.map(ArrayChunk.read, chunks * 20)) == 20 * N
+    finally:
+        gc.set_threshold(*before)
+        gc.callbacks.remove(wait)
 
 
 def test_a_part_of_a_mapped_array_is_read_from_its_place(blobs, mapped):

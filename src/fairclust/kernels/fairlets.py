@@ -61,8 +61,7 @@ def _complete(many, few, x_many, x_few, p, q):  # type: ignore[no-untyped-def]
     for c in range(len(many)):
         if p * n_many <= q * n_few:
             return
-        # The child cannot spare points of this colour alone. Take all its points except for whole fairlets of q and p
-        # points.
+        # The child cannot spare points of this colour alone. Take all its points but those of whole fairlets of q and p.
         saturated = (many[c] - x_many[c]) // q
         more = (few[c] - x_few[c]) - p * saturated
         if more > 0:
@@ -93,8 +92,7 @@ def heavy_points(reds, blues, p, q):  # type: ignore[no-untyped-def]
 def _sort_by_cell(points, cells, is_blue, level, keys):  # type: ignore[no-untyped-def]
     """Sort points by their child cell at a level, then by colour. The sort is stable, and `keys` is sorted as well."""
     n_features = cells.shape[1]
-    # With more than 62 features the codes overflow. Two cells that then have the same code count as one cell, which is
-    # allowed.
+    # With more than 62 features the codes overflow. Cells with the same code then count as one, which is allowed.
     base = np.uint64(2) if n_features < 63 else np.uint64(0x9E3779B97F4A7C15)
     bit = np.uint16(DEPTH - 1 - level)
     for i in range(len(points)):

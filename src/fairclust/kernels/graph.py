@@ -50,8 +50,7 @@ def build_knn_graph(X: np.ndarray, n_neighbors: int = 20, *, random_state: Any =
     else:
         neighbors = _nearest(points, points, n_neighbors)
 
-    # If a point has more duplicates than neighbours, it may not be among its own neighbours. The last neighbour is then
-    # dropped instead.
+    # A point with more duplicates than neighbours may not be among its own neighbours. Then the last one is dropped.
     is_self = neighbors == np.arange(n_samples)[:, None]
     is_self[~is_self.any(axis=1), -1] = True
     columns = neighbors[~is_self].astype(np.int32)

@@ -73,8 +73,7 @@ class Row:
     method: str
     n_clusters: int | None
     lam: float  # the printed lambda; NaN if there is none
-    # 'paper', 'variant' or 'ours'. Rows of the paper and variants of them have reported values and a verdict. Variants
-    # are not counted.
+    # 'paper', 'variant' (not counted) or 'ours'. Rows of the first two have reported values and a verdict.
     role: str
     kind: str  # 'as printed', 'matched fairness' or empty
     choice: Choice
