@@ -76,7 +76,6 @@ def generated(function, **params):
         ("fairclust.datasets.blobs.nothing", {}, "cannot be imported; found .*nothing"),
         ("fairclust.datasets.blobs.make_group_blobs", {"n_row": 5}, r"params \{'n_row': 5\}.*TypeError.*n_row"),
         ("fairclust.datasets.blobs.make_group_blobs", {"n_rows": 0}, "must be positive"),
-        ("fairclust.datasets.blobs.make_group_blobs", {"majority": 1.5}, r"majority in \[0, 1\]"),
         ("fairclust.datasets.census_like.make_census_like", {"n_rows": 0}, "must be positive"),
         ("fairclust.datasets.census_like.make_census_like", {"n_components": 0}, "must be positive"),
         ("fairclust.datasets.census_like.make_census_like", {"group_share": 1.0}, "group_share strictly between"),

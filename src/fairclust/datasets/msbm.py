@@ -16,13 +16,12 @@ def make_msbm(
     n_clusters: int = 5,
     n_groups: int = 2,
     rates: Sequence[float] = (10.0, 7.0, 4.0, 1.0),
-    exponent: float = 2 / 3,
     seed: int = 0,
 ) -> Generated:
     """Draw a graph whose nodes link more often to their group than to their cluster (Kleindessner et al. 2019, Section
     4).
 
-    Edges have probability rate times ``(log n_rows / n_rows) ** exponent``. The four rates fall: same cluster and
+    Edges have probability rate times ``(log n_rows / n_rows) ** (2 / 3)``. The four rates fall: same cluster and
     group, same group alone, same cluster alone, neither. Memory grows only with the number of edges.
     """
     n_cells = n_clusters * n_groups
@@ -30,7 +29,7 @@ def make_msbm(
         raise ValueError(
             "n_clusters must be positive, n_groups at least 2, n_rows at least 2 * n_clusters * n_groups"
         )
-    probabilities = np.asarray(rates, dtype=float) * (log(n_rows) / n_rows) ** exponent
+    probabilities = np.asarray(rates, dtype=float) * (log(n_rows) / n_rows) ** (2 / 3)
     if probabilities.shape != (4,) or not (probabilities.min() >= 0 and probabilities.max() <= 1):
         raise ValueError(
             f"rates {list(rates)} give the probabilities {probabilities.round(3).tolist()} at "

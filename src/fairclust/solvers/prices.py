@@ -104,9 +104,8 @@ class Prices(NamedTuple):
     n_passes: int = 0
     converged: bool = True
     value: float = 0.0  # the smoothed dual
-    moments: np.ndarray = np.empty(
-        0
-    )  # (n_groups, n_clusters, n_clusters); its curvature, while Newton's method runs
+    # (n_groups, n_clusters, n_clusters); its curvature, while Newton's method runs
+    moments: np.ndarray = np.empty(0)
 
 
 def temperature_unit(points: Points) -> float:

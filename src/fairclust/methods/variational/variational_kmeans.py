@@ -46,8 +46,9 @@ class VariationalFairKMeans(PrototypeClusterer):
         Multiples of it, see `lam_`, from 0.01 to 10 span the trade-off.
     match_reference : bool, default=False
         Whether to compute each assignment by the paper's bound optimisation, step by step as in the authors' program.
-        All points then end in one cluster if all (squared) distances of a row are above 745. The default uses Newton's
-        method to compute the group prices to which that iteration converges.
+        That needs ``precision="double"``: in single precision, rounding errors end its inner steps too early. All
+        points end in one cluster if all (squared) distances of a row are above 745. The default uses Newton's method
+        to compute the group prices to which that iteration converges.
     target : None, mapping or array-like of shape (n_groups,), default=None
         Target shares U. None takes the shares of the data. For several columns, a mapping of column to shares.
     max_iter : int, default=100
@@ -65,8 +66,7 @@ class VariationalFairKMeans(PrototypeClusterer):
     history_ : list of dict
         The energies are those of the labels, or with `match_reference` those of the soft
         assignments. Their fairness term is ``-sum_jk U_j log P_jk``, which is the penalty plus the constant
-        ``K * H(U)``. `inner_iter` counts passes over the points. A restart begins a new history; with
-        `match_reference` it continues the old one.
+        ``K * H(U)``. `inner_iter` counts passes over the points. A restart begins a new history.
     scale_, offset_ : float, ndarray of shape (n_groups, n_clusters)
         A row x goes to the cluster ``argmin_k (scale_ * dist(x, c_k) + offset_[group, k])``. Without
         `match_reference`, `scale_` is 1 and `offset_` holds the prices.
@@ -155,8 +155,7 @@ class VariationalFairKMeans(PrototypeClusterer):
             run = alternate(
                 alternation, points, prototypes, max_iter=steps, verbose=self.verbose, unit=self._cost_unit
             )
-            before = self.history_ if self.match_reference else []
-            self.history_ = before + [{**h, "step": h["step"] + self.n_iter_} for h in run.history]
+            self.history_ = [{**h, "step": h["step"] + self.n_iter_} for h in run.history]
             self.n_inner_iter_ += sum(int(record["inner_iter"]) for record in run.history)
             self.n_iter_ += run.n_steps
             if run.verdict != "emptied" or not self._restarts_left or rng is None:

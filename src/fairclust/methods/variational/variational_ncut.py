@@ -68,8 +68,8 @@ class VariationalFairNCut(GraphClusterer):
         group means), "prices" (exactly proportional clusters around the centres of "fair_spectral") and "spectral"
         (k-means on the plain embedding). An array holds labels.
     match_reference : bool, default=False
-        Whether to use the paper's iteration, as in the authors' program. The default computes prices by Newton's method
-        and takes a step only if it lowers the energy and empties no cluster.
+        Whether to use the paper's iteration, as in the authors' program, which needs ``precision="double"``. The
+        default computes prices by Newton's method and takes a step only if it lowers the energy and empties no cluster.
     max_iter, tol : int, float, default=100, 1e-4
         Largest number of outer steps, and tolerance. The fit stops once the energy, without its constant
         ``lam * K * H(U)``, falls by less than the fraction `tol`; with `match_reference` once it changes by less,
