@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from html import escape
 from numbers import Integral, Real
 from time import perf_counter
 from typing import Any, ClassVar, Self
@@ -14,7 +15,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.cluster import kmeans_plusplus
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import _safe_indexing
+from sklearn.utils import _safe_indexing, estimator_html_repr
 from sklearn.utils._param_validation import (
     Interval,
     InvalidParameterError,
@@ -356,6 +357,7 @@ class FairClusterer(_Clusters, ClusterMixin, BaseEstimator, ABC):
                 if name.endswith("_"):
                     # An earlier fit may have found what this one does not look for.
                     del self.__dict__[name]
+            self._counts: Any = None
             yield
         except BaseException as error:
             self.__dict__.clear()
@@ -395,6 +397,7 @@ class FairClusterer(_Clusters, ClusterMixin, BaseEstimator, ABC):
         self._frame = self._framing(X)
         self._fit(self._frame.into(X), codes, *(() if weights is None else (weights,)))
         self._restore(X)
+        self._count(codes)
 
     def _warn_of_equal_rows(self, X: np.ndarray) -> None:
         """Warn if there are fewer different rows than clusters. The count ends as soon as there are enough."""
@@ -538,6 +541,26 @@ class FairClusterer(_Clusters, ClusterMixin, BaseEstimator, ABC):
             for name in self._COST_TERMS:
                 if name in record:
                     record[name] *= self._cost_unit
+
+    def _count(self, codes: np.ndarray) -> None:
+        """Keep the rows of each group in each cluster for notebooks."""
+        clusters, of_row = np.unique(self.labels_, return_inverse=True)
+        if len(of_row) == len(codes):  # The pipeline says which class of a user returns too few labels.
+            self._counts = clusters, contingency(of_row, codes, n_groups=len(self.groups_))
+
+    def _html_repr(self) -> str:
+        """scikit-learn's diagram and, after a fit, what was asked, the certificate, sizes and shares, for notebooks."""
+        diagram = estimator_html_repr(self)
+        if getattr(self, "_counts", None) is None:
+            return diagram
+        names, counts = self._counts
+        counts = np.column_stack([counts, counts.sum(axis=1)])
+        sizes = counts.sum(axis=0)
+        lines = [["cluster", "rows", *map(str, self.groups_)]]
+        for name, size, of in zip([*names, "all"], sizes, counts.T, strict=True):
+            lines.append([str(name), f"{size:,}", *(f"{100 * n / size:.1f} %" for n in of)])
+        rows = "".join("<tr><td>" + "</td><td>".join(map(escape, line)) + "</td></tr>" for line in lines)
+        return f"{diagram}<pre>{escape(repr(self))}</pre><table>{rows}</table>"
 
     def _complain(self, what: str) -> None:
         """Issue a ConvergenceWarning."""

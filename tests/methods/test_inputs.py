@@ -156,3 +156,14 @@ def test_fewer_different_rows_than_clusters_are_a_warning(method):
         warnings.simplefilter("always")
         method(3, random_state=0).fit(X, sensitive_features=groups)
     assert not any("different rows" in str(warning.message) for warning in caught)
+
+
+def test_a_notebook_shows_sizes_shares_and_the_certificate_after_a_fit(frame):
+    groups = np.array(["<f>", "m"])[np.arange(60) % 2]
+    model = PriceFairKMeans(3, tolerance=0.2, random_state=0)
+    assert "<table><tr><td>cluster" not in model._repr_html_()
+    text = model.fit(frame, sensitive_features=groups)._repr_html_()
+    for k, size in enumerate(np.bincount(model.labels_)):
+        share = 100 * (groups[model.labels_ == k] == "m").mean()
+        assert f"<td>{k}</td><td>{size}</td><td>{100 - share:.1f} %</td><td>{share:.1f} %</td>" in text
+    assert "tolerance=0.2" in text and "no labels within the bounds are more than" in text and "<f></td>" not in text

@@ -87,6 +87,7 @@ class GraphClusterer(FairClusterer):
                         f"points has {len(points)} rows, expected one for each of {n_nodes} nodes"
                     )
             self._fit_graph(graph, points, codes, check_random_state(self.random_state))
+            self._count(codes)
         return self
 
     def _fit(self, X: np.ndarray, codes: np.ndarray) -> None:
