@@ -26,7 +26,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted, validate_dat
 
 from fairclust.frame import Frame
 from fairclust.group_encoding import as_array, check_same_order, encode_groups, read_sensitive, split_columns
-from fairclust.messages import count, warn
+from fairclust.messages import count, percent, warn
 from fairclust.metrics import contingency
 
 
@@ -543,24 +543,23 @@ class FairClusterer(_Clusters, ClusterMixin, BaseEstimator, ABC):
                     record[name] *= self._cost_unit
 
     def _count(self, codes: np.ndarray) -> None:
-        """Keep the rows of each group in each cluster for notebooks."""
-        clusters, of_row = np.unique(self.labels_, return_inverse=True)
-        if len(of_row) == len(codes):  # The pipeline says which class of a user returns too few labels.
-            self._counts = clusters, contingency(of_row, codes, n_groups=len(self.groups_))
+        """Keep the group-by-cluster table for notebooks. The labels of a user's class may not fit, as a run says."""
+        if np.shape(self.labels_) == codes.shape and np.min(self.labels_) >= 0:
+            self._counts = contingency(self.labels_, codes, None, len(self.groups_))
 
     def _html_repr(self) -> str:
         """scikit-learn's diagram and, after a fit, what was asked, the certificate, sizes and shares, for notebooks."""
         diagram = estimator_html_repr(self)
         if getattr(self, "_counts", None) is None:
             return diagram
-        names, counts = self._counts
-        counts = np.column_stack([counts, counts.sum(axis=1)])
-        sizes = counts.sum(axis=0)
-        lines = [["cluster", "rows", *map(str, self.groups_)]]
-        for name, size, of in zip([*names, "all"], sizes, counts.T, strict=True):
-            lines.append([str(name), f"{size:,}", *(f"{100 * n / size:.1f} %" for n in of)])
-        rows = "".join("<tr><td>" + "</td><td>".join(map(escape, line)) + "</td></tr>" for line in lines)
-        return f"{diagram}<pre>{escape(repr(self))}</pre><table>{rows}</table>"
+        import pandas as pd
+
+        counts = pd.DataFrame(self._counts.T, columns=self.groups_)
+        counts.loc["all"] = counts.sum()
+        sizes = counts.sum(axis=1)
+        shares = counts.div(sizes, axis=0).map(percent)
+        shares.insert(0, "rows", sizes, allow_duplicates=True)
+        return f"{diagram}<pre>{escape(repr(self))}</pre>{shares.to_html()}"
 
     def _complain(self, what: str) -> None:
         """Issue a ConvergenceWarning."""
