@@ -155,10 +155,8 @@ BAD = {
     "the first is 'x' in data row 5": lambda labels: (np.where(ROW == 5, "x", labels.astype(str)), {}),
     "600 cells of the column 'cluster' are not whole numbers": lambda labels: (labels + 0.5, {}),
     "empty in data row 4": lambda labels: (np.where(ROW == 4, "", labels.astype(str)), {}),
-    "'inf' in data row 4": lambda labels: (np.where(ROW == 4, "inf", labels.astype(str)), {}),
     "1 labels are not: the first is 9 in row 8": lambda labels: (np.where(ROW == 8, 9, labels), {}),
     "with K = 3, clusters are 0 to 2": lambda labels: (labels + 1, {}),
-    "clusters are 0 to 2": lambda labels: (labels - 1, {}),
     "all rows are in one cluster": lambda labels: (labels * 0, {}),
 }
 
