@@ -249,7 +249,7 @@ def _names(given: Sequence[str], option: str, frame: pd.DataFrame, args: Raw) ->
             hint = nearest(name, frame.columns)
             if len(frame.columns) == 1 and {*",;|\t"}.intersection(frame.columns[0]):
                 hint += "; --delimiter states the sign between the cells"
-            for note in frame.attrs.get("notes", ()):
+            for note in () if hint.endswith("?") else frame.attrs.get("notes", ()):
                 hint += f"; {note}" if "--sheet" in note or "names of the columns" in note else ""
             if any(as_number(of) is not None for of in frame.columns):
                 hint += "; if the first row is data, write the names of the columns above it"
