@@ -56,9 +56,12 @@ def test_errors_of_fit(people, capsys, change, message):
 def test_a_table_that_is_not_there_or_has_one_group_is_refused(tmp_path, capsys):
     command = ("fit", tmp_path / "one.csv", "--sensitive", "sex", "--n-clusters", 2)
     assert "there is no file" in refused(run(capsys, *command))
-    (tmp_path / "one.csv").write_text("sex,a\nf,1\nf,2\n,3\n")
+    (tmp_path / "one.csv").write_text("# export\nsex,a\nf,1\nf,2\n,3\n")
     err = refused(run(capsys, *command))
     assert "has only the group 'f'" in err and "Fix: name another column by --sensitive" in err
+    for name, is_misspelt in (("sexx", True), ("colour", False)):
+        err = refused(run(capsys, *command[:3], name, *command[4:]))
+        assert ("did you mean" in err) == is_misspelt != ("--header-row" in err)
 
 
 def test_many_groups_are_printed_in_part(people, tmp_path, capsys):

@@ -374,8 +374,8 @@ def _read(words: list[str], counts: np.ndarray, decimal: str, name: str) -> tupl
     unit, n_rows = (times or units).most_common(1)[0] if units else ("", 0)
     # A letter behind some of the numbers, as in '2A' among '75', and '5a' beside '5b', is no unit.
     is_letter = len(unit) == 1 and unit.isalpha() and not cells.is_clear(unit)
-    n_numbers = counts[[amount is not None for amount in amounts]].sum()
-    # One '12 miles' does not say that many numbers without a unit are miles, unless the column's name does.
+    n_numbers = counts[[any(amount or ()) for amount in amounts]].sum()
+    # One '12 miles' does not say that many other numbers are miles, unless the column's name does. Zeros need no unit.
     is_rare = 20 * units.total() <= n_numbers and unit in {*cells.SIZES} - cells.usual_units(name)
     if (is_letter and n_rows < _NEARLY_ALL * n_numbers) or is_rare:
         unit = ""
