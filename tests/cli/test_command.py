@@ -118,7 +118,7 @@ def test_a_cost_below_the_bound_is_never_printed_without_its_reason(violation):
     found = {"gap": 1e-5, "cost": 99.0, "lower_bound": 100.0, "violation": violation}
     line = certificate_text(found)
     assert line.startswith("with these centres, no labels within the bounds are more than 0.001 % cheaper")
-    reason = "the labels are off the bounds by up to 0.4" if violation else "of rounding errors"
+    reason = "the labels miss the bounds by up to 0.4 rows" if violation else "of rounding errors"
     assert f"(cost 99.0, slightly below the bound 100.0 because {reason}); " in line
     assert line.endswith("other centres may be cheaper")
     line = certificate_text({**found, "cost": 101.0})
