@@ -70,7 +70,7 @@ class Case(NamedTuple):
         """The cells of a method with status 'ok', with the lambda and the parameters that the claim names."""
         cells, name = cells_of(self.material.cells, self.dataset, method, self.n_clusters), self.name(method)
         cells = cells[cells.sweep == self.claim.sweep]
-        cells = cells.assign(asked=cells.groupby(["n_clusters", "params"]).seed.transform("size"))
+        cells = cells.assign(asked=cells.groupby(["n_clusters", "params"]).seed.transform("size").astype("O"))
         if cells.empty:
             raise CannotTest(f"{name} is {NOT_RUN}")
         lam = self.number(lam_option, math.nan) if cells.lam.notna().any() else math.nan
