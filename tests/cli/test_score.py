@@ -106,11 +106,13 @@ def test_labels_are_as_fair_as_the_leaderboard_says(published, labels, capsys, m
     assert any(line.endswith(f"within {unfair:.1f} % of those in the data") for line in score(capsys)[1])
 
 
-def test_another_k_has_no_clustering_in_the_run(published, labels, capsys):
+def test_another_k_has_no_clustering_in_the_run(published, labels, capsys, monkeypatch):
     write(labels)
     lines = told(score(capsys, "--n-clusters", 5))
     what = "docs/results/scores/scores.parquet has no clustering of toy_blobs with K = 5"
     assert lines[-1] == f"{what}: it has K of 3 (--n-clusters)"
+    monkeypatch.setattr("fairclust.cli.score._COSTS", ())
+    assert told(score(capsys))[-1].startswith("The cost of these labels is undefined")
 
 
 def test_the_benchmark_of_the_field_comes_first_if_it_has_the_data_set(published, labels, capsys):

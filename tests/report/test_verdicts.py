@@ -182,25 +182,23 @@ def test_a_level_out_of_reach_shows_the_setting_nearest_to_the_reported_values(t
         *starts("own", [300.0, 300.0], lam=3, fairness_error=0.12),
     ]
     row = matched(values, grid)
-    assert (said(row), row.choice.cells.lam.iloc[0], row.choice.setting) == (
-        (DIFFERS, LESS_FAIR),
-        2.0,
-        "λ = 2",
-    )
+    assert (said(row), row.choice.setting) == ((DIFFERS, LESS_FAIR), "λ = 2")
     assert "nearest to the reported values" in row.note
     # Starts whose values scatter around the reported ones are no less fair than these.
     near = starts("own", [99.0, 101.0, 100.0], lam=1, fairness_error=[0.10, 0.13, 0.09])
     assert said(matched(values, near)) == (AGREES, ON_FRONT)
 
 
-def test_an_infinite_error_is_no_end_of_a_front(tmp_path):
+def test_infinite_errors_and_empty_clusters_are_no_ends_of_a_front(tmp_path):
     values = reported(tmp_path, "own,fairness_error,0.10", "own,sse,100.0")
     grid = [
         *starts("own", [60.0, 60.0], lam=0, fairness_error=math.inf),
-        *starts("own", [99.0, 99.0], lam=3, fairness_error=0.05),
+        *starts("own", [70.0] * 3, lam=1, fairness_error=0.0, n_nonempty=[1, 1, 10]),
+        *starts("own", [99.0, 99.0, 70.0], lam=3, fairness_error=0.05, n_nonempty=[10, 10, 1]),
     ]
     row = matched(values, grid)
     assert (said(row), row.choice.cells.lam.iloc[0]) == ((AGREES, ON_FRONT), 3.0)
+    assert row.note == "2 of 3 starts ended well, others: empty clusters"
 
 
 def test_without_a_published_setting_or_a_rule_the_lowest_objective_is_shown(tmp_path):
