@@ -284,14 +284,12 @@ def test_causes_are_shown_conjectured_or_unknown(tmp_path):
 
 
 def test_the_published_program_tells_who_differs(tmp_path):
-    values = reported(tmp_path, "own,sse,100.0")
+    values, cells = reported(tmp_path, "own,sse,100.0"), list(starts("own", [140.0, 142.0]))
     spec = table(**PRINTED)
-    cells = list(starts("own", [140.0, 142.0]))
     # Ours has the program's value, which the paper does not print.
     theirs = programs(("own", "sse", "", 141.0))
     row = only(judged(spec, values, cells, programs=theirs))
-    assert row.verdict == AS_PROGRAM
-    assert why(row) == BY_PROGRAM.format(kind="program")
+    assert (row.verdict, why(row)) == (AS_PROGRAM, BY_PROGRAM.format(kind="program"))
     told = table(**PRINTED, reasons=[{"reason": "two tables differ", "shown_by": "paper"}])
     assert reason_of(only(judged(told, values, cells, programs=theirs))) == "two tables differ"
     assert value_verdict(row, row.values[0], "") == AS_PROGRAM
