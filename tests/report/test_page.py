@@ -70,7 +70,7 @@ def test_a_table_of_a_paper_is_shown_as_printed(page, html):
     first = rows[rows.index(["Adult"]) + 1]
     assert first[:3] == ["VFC", "9,984.50 ✓9,984.01", "0.02 ✓0.02"]
     assert '10,020.00 <span class="s differs" title="differs">≠</span><br><small>10,300.00</small>' in html
-    assert "≠ Bank &lt;J=3&gt; &amp; co, Bera &lt;/script&gt; et al.: Because." in html
+    assert "≠ Bank &lt;J=3&gt; &amp; co, Bera &lt;/script&gt; et al.: Off: so." in html
 
 
 def test_the_evidence_of_a_table_has_every_value(page):
@@ -81,7 +81,7 @@ def test_the_evidence_of_a_table_has_every_value(page):
     wanted |= {"Ours": "9,984.50 ± 2.00, best 9,975.50", "Verdict": "agrees"}
     wanted |= {"Starts and setting": "as printed; 2 of 2 starts; (printed: 9,000)"}
     assert wanted.items() <= rows[0].items()
-    assert rows[2]["Why"] == "Because."
+    assert rows[2]["Why"] == "Off: so."
     # Only costs show the best start.
     assert rows[1]["Ours"] == "0.02 ± 2.00"
     assert (rows[4]["Ours"], rows[4]["Verdict"], rows[4]["Why"]) == ("–", "not comparable", "no data")
