@@ -34,7 +34,6 @@ def test_the_command_gives_the_labels_of_the_class(people, tmp_path, capsys):
         ({"--tolerance": "0.1"}, "no parameter 'tolerance'. Fix: leave it out, or fit by --method price"),
         ({"--equal-sizes": "--json"}, "--equal-sizes: VariationalFairKMeans has no bounds on sizes"),
         ({"--n-clusters": "100000"}, "more than n_samples"),
-        ({"--features": "age,incme"}, "incme"),
         ({"--features": "name"}, "no column is left to cluster by (name: constant)"),
         ({"--features": "age,sex"}, "leave it out of one of the two options"),
         ({"--features": "age", "--log": "income"}, "--log: 'income' is not among --features. Fix: name it"),
@@ -42,7 +41,6 @@ def test_the_command_gives_the_labels_of_the_class(people, tmp_path, capsys):
         ({"--numbers": "age", "--ordered": "age=1,2"}, "--numbers: 'age' is named by --ordered too"),
         ({"--clip": "sex"}, "--clip: 'sex' is named by --sensitive too. Fix: leave it out of one of the two"),
         ({"--exclude": "agge"}, "did you mean 'age'"),
-        ({"--id": "nme"}, "did you mean 'name'"),
         ({"--delimiter": ";"}, "--delimiter"),
         ({"--delimiter": "ab"}, "is not one ASCII character"),
         ({"--encoding": "klingon"}, "unknown encoding"),
@@ -58,9 +56,12 @@ def test_errors_of_fit(people, capsys, change, message):
 def test_a_table_that_is_not_there_or_has_one_group_is_refused(tmp_path, capsys):
     command = ("fit", tmp_path / "one.csv", "--sensitive", "sex", "--n-clusters", 2)
     assert "there is no file" in refused(run(capsys, *command))
-    (tmp_path / "one.csv").write_text("sex,a\nf,1\nf,2\n,3\n")
+    (tmp_path / "one.csv").write_text("# export\nsex,a\nf,1\nf,2\n,3\n")
     err = refused(run(capsys, *command))
     assert "has only the group 'f'" in err and "Fix: name another column by --sensitive" in err
+    for name, is_misspelt in (("sexx", True), ("colour", False)):
+        err = refused(run(capsys, *command[:3], name, *command[4:]))
+        assert ("did you mean" in err) == is_misspelt != ("--header-row" in err)
 
 
 def test_many_groups_are_printed_in_part(people, tmp_path, capsys):
@@ -117,8 +118,8 @@ def test_a_cost_below_the_bound_is_never_printed_without_its_reason(violation):
     found = {"gap": 1e-5, "cost": 99.0, "lower_bound": 100.0, "violation": violation}
     line = certificate_text(found)
     assert line.startswith("with these centres, no labels within the bounds are more than 0.001 % cheaper")
-    reason = "off the bounds by up to 0.4 rows (or weight) in" if violation else "because of rounding errors"
-    assert "below the bound 100.0 because" in line and reason in line
+    reason = "the labels miss the bounds by up to 0.4 rows" if violation else "of rounding errors"
+    assert f"(cost 99.0, slightly below the bound 100.0 because {reason}); " in line
     assert line.endswith("other centres may be cheaper")
     line = certificate_text({**found, "cost": 101.0})
     assert "(cost 101.0, lower bound 100.0)" in line and "because" not in line

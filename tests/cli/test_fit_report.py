@@ -156,12 +156,12 @@ def test_chance_stands_beside_shares(people, capsys):
     text = told(run(capsys, "fit", people, *OPTIONS))
     (line,) = [line for line in text.splitlines() if line.startswith("chance: ")]
     found = re.match(
-        r"chance: with k-means, cluster (0|1) has (.*) % (f|m); with random labels it would have (.*) % to (.*) %. "
-        r"(\d) of the 4 shares",
+        r"chance: 4 of the 4 shares of k-means are outside the ranges of random labels "
+        r"\(cluster [01] has (.*) % [fm] instead of (.*) % to (.*) %\)",
         line,
     )
-    share, low, high = (float(found[i]) for i in (2, 4, 5))
-    assert not low <= share <= high and found[6] == "4"
+    share, low, high = map(float, found.groups())
+    assert not low <= share <= high
     assert "they differ more than chance explains (chi-squared test, p = " in line
     # A share outside of its range has a star.
     ranges = re.findall(r"(\*?)([\d.]+) % \((.*?) to (.*?)\)", text)
@@ -228,6 +228,7 @@ def test_empty_clusters_are_counted(people, tmp_path, capsys):
     options = ("--sensitive", "sex", "--n-clusters", 5)
     text = told(run(capsys, "audit", tmp_path / "labels.csv", people, *options))
     assert "got: 3 of 5 clusters are empty; the largest difference" in text
+    assert "0 of the 4 shares of these labels are outside the ranges of random labels, and together" in text
     clusters = [{"counts": {"f": n}, "size": n, "cluster": k} for k, n in enumerate([4, 0, 4])]
     result = {"clusters": clusters, "n_clusters": 3, "groups": {"f": 8}, "rows": 8}
     for violation, kept in (

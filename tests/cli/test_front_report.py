@@ -63,7 +63,7 @@ def test_the_answer_names_the_fairest_setting_within_a_cost():
         ("B", "", 120.0, 0.9),
     ]
     points = pd.DataFrame(rows, columns=["method", "setting", "sse", "balance"])
-    points = points.assign(increase=points.sse / 100 - 1)
+    points = points.assign(increase=points.sse / 100 - 1, delta=[0.5, 0.4, 0.3, 0.2])
     assert answer(points) == [
         "without a bound: k-means has a balance of 0.200 (sum of squared distances 100.0)",
         "fairest: B has a balance of 0.900 and costs 20.0 % more than k-means",
@@ -71,6 +71,9 @@ def test_the_answer_names_the_fairest_setting_within_a_cost():
         "within 5 %: A x=2 has a balance of 0.700 and costs 4.0 % more than k-means",
     ]
     assert answer(points[points.setting != "x=1"])[2] == "within 1 %: no setting costs so little"
+    *_, within, said = answer(points.assign(balance=0.0))
+    assert within == "within 5 %: A x=2 has a balance of 0.000 and costs 4.0 % more than k-means"
+    assert said == "balance: no setting has every group in every cluster, so the lowest Delta counts"
 
 
 def test_where_k_means_costs_nothing_no_cost_is_relative(people, front):

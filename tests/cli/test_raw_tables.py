@@ -6,7 +6,6 @@ import os
 import re
 import shlex
 import subprocess
-import sys
 from contextlib import ExitStack
 
 import numpy as np
@@ -223,12 +222,6 @@ def test_errors_of_predict(people, tmp_path, capsys):
     assert "cannot predict" in refused(run(capsys, "fit", people, *options, "--method", "bera"))
 
 
-def test_standard_input(people, capsys, monkeypatch):
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(people.read_bytes())))
-    options = ["--sensitive", "gender", "--n-clusters", 2, "--method", "kmeans"]
-    assert run(capsys, "fit", "-", *options)[0] == 0
-
-
 def test_a_reader_that_stops_early_is_no_error():
     command = [*COMMAND, "methods"]
     read, write = os.pipe()
@@ -391,10 +384,11 @@ def test_weights_count_rows_more_than_once(people, tmp_path, capsys):
     assert "--weight: no cell of 'gender' is a positive number" in err
     frame.iloc[0, 3] = 0
     frame.to_csv(people, index=False)
-    out = tmp_path / "labels.csv"
-    assert "no positive number in count (1)\n" in told(
-        fit(capsys, people, "gender", "--weight", "count", "--out", out)
-    )
+    out, page = tmp_path / "labels.csv", tmp_path / "page.html"
+    options = ("--weight", "count", "--exclude", "income", "--out", out, "--report", page)
+    assert "no positive number in count (1)\n" in told(fit(capsys, people, "gender", *options))
+    for name, why in (("count", "how often a row counts"), ("income", "by --exclude")):
+        assert re.search(rf">{name}</th><td[^>]*>left out</td><td[^>]*>{why}<", page.read_text())
     assert pd.read_csv(out).reason[0] == "no positive number in count"
     options = ("--sensitive", "gender", "--n-clusters", 3, "--weight", "count", "--method", "vfc")
     assert "--weight: VariationalFairKMeans takes no weights" in refused(run(capsys, "fit", people, *options))
@@ -472,6 +466,8 @@ def test_files_that_fit_in_memory_are_one_table(people, parts, capsys, tmp_path)
     for table in (parts, f"{parts}/*.parquet", pattern):
         found = fit_json(capsys, table, "gender", "ethnicity")
         assert {**found, "seconds": 0} == {**whole, "seconds": 0}
+    notes = fit_json(capsys, parts.rename(tmp_path / "year=2020"), "gender")["notes"]
+    assert any(note.startswith("the folder 'year=2020' is no column; write") for note in notes)
     (tmp_path / "csv/2.csv").write_text("gender,age\nmale,3\n")
     err = refused(fit(capsys, pattern, "gender"))
     assert "0.csv has the column 'education', but" in err and "2.csv does not have it" in err

@@ -116,14 +116,6 @@ def test_the_delimiters_of_table_and_groups_are_found(tmp_path, delimiter):
         assert_array_equal(found.groups, expected.groups)
 
 
-def test_the_words_of_a_group_are_not_cut_apart(tmp_path):
-    sensitive = {"column": "marital status", "source": "groups"}
-    found = prepare(
-        tmp_path, groups_text="marital status\n" + "never married\nonce married\n" * 2, sensitive=sensitive
-    )
-    assert found.group_names == ("never married", "once married")
-
-
 def test_categorical_columns_are_codes_and_not_scaled(tmp_path):
     text = "age,sex,rate,city\n30,f,10,x\n40,m,9, y \n50,f,10,x\n60,o,-1,z\n70,?,5,a\n"
     ds = prepare(

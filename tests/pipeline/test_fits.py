@@ -197,15 +197,6 @@ def test_a_damaged_data_folder_fails_the_job_and_is_named(run, data, file, conte
         run(grid("ok"))
 
 
-def test_damaged_entries_of_the_cache_are_fitted_again(run, notes, tmp_path):
-    first = run(grid("ok", "global", "skip"))
-    notes()
-    for path in (tmp_path / "results/cache").rglob("output.pkl"):
-        path.write_bytes(path.read_bytes()[:20])
-    assert run(grid("ok", "global", "skip")).sse.equals(first.sse)
-    assert notes() == {"ok": 1, "global": 1, "skip": 1}
-
-
 def test_what_compiled_libraries_print_goes_to_the_log(tmp_path):
     file = tmp_path / "log"
     with file.open("w") as log, redirect_stdout(log), redirect_stderr(log), fit_process(4000) as call:

@@ -87,8 +87,8 @@ def made_up_board():
     values = [
         ("adult", "vfc_kmeans", "sse", 9984.01, 9984.5, "as printed", "agrees", "agrees", 9000, ""),
         ("adult", "vfc_kmeans", "fairness_error", 0.02, 0.021, "as printed", "agrees", "agrees", 9000, ""),
-        ("bank_3", "bera", "sse", 10300.0, 10020.0, "matched fairness", *["differs"] * 2, None, "Because."),
-        ("bank_3", "bera", "balance", np.nan, 0.44, "matched fairness", "differs", "", None, "Because."),
+        ("bank_3", "bera", "sse", 10300.0, 10020.0, "matched fairness", *["differs"] * 2, None, "Off: so."),
+        ("bank_3", "bera", "balance", np.nan, 0.44, "matched fairness", "differs", "", None, "Off: so."),
         ("synthetic", "bera", "sse", 758.43, np.nan, "", "not comparable", "not comparable", None, "no data"),
     ]
     names = ["dataset", "method", "metric", "reported", "mean", "kind"]

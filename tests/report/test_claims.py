@@ -54,17 +54,12 @@ def test_compare():
     assert judge("compare", data, methods=TURNED, metrics=["ncut", "sse"]) == "does not hold"
 
 
-def test_a_claim_is_tested_at_the_k_with_most_of_its_methods():
-    data = material(starts("own", [90.0]), starts("own", [50.0], k=2), starts("rival", [100.0]))
-    found, numbers = verdict("compare", data)
-    assert found == "holds" and "K = 2" not in numbers
-
-
-def test_a_claim_of_a_sweep_is_tested_where_the_sweep_was_run():
-    dense = starts("own", [90.0], sweep="fig"), starts("rival", [100.0], sweep="fig")
-    other = starts("own", [50.0], k=2), starts("rival", [40.0], k=2)
-    found, numbers = verdict("compare", material(*dense, *other), sweep="fig")
-    assert found == "holds" and "K = 2" not in numbers and "not in this run" not in numbers
+def test_a_claim_is_tested_at_the_k_with_most_of_its_methods_in_its_sweep():
+    own, rival = [*starts("own", [50.0], k=2)], starts("rival", [40.0], k=2)
+    for sweep, other in (("", own), ("fig", [*own, *rival])):
+        data = material(starts("own", [90.0], sweep=sweep), starts("rival", [100.0], sweep=sweep), other)
+        found, numbers = verdict("compare", data, sweep=sweep)
+        assert found == "holds" and "K = 2" not in numbers and "not in this run" not in numbers
 
 
 def test_compare_metrics_that_should_be_high_and_negative_metrics():
@@ -92,7 +87,7 @@ def tradeoffs(metric="fairness_error", **methods):
     """Return cells of methods from the cost and the fairness of their settings. Each setting has two starts."""
     return material(
         *(
-            starts(method, [float(cost)] * 2, lam=lam, **{metric: fair})
+            starts(method, np.full(2, cost, float), lam=lam, **{metric: fair})
             for method, settings in methods.items()
             for lam, (cost, fair) in enumerate(settings, 1)
         )
@@ -101,7 +96,7 @@ def tradeoffs(metric="fairness_error", **methods):
 
 @pytest.fixture
 def fronts():
-    return tradeoffs(own=[(80, 0.5), (100, [0.01, 0.07])], rival=[(90, 0.5), (110, 0.05)])
+    return tradeoffs(own=[([78, 82], 0.5), (100, [0.01, 0.07])], rival=[(90, 0.5), (110, 0.05)])
 
 
 def equal(level_from="", **options):
@@ -123,6 +118,13 @@ def test_the_levels_that_both_methods_reach(fronts):
     assert found == "holds" and "at 9 levels of fairness error from 0.0500 to 0.5000" in numbers
     assert "ratio 0.889 to 0.905, at most 1 asked, true at 9" in numbers
     assert judge("compare", fronts, options=equal("front"), methods=TURNED) == "does not hold"
+    # Only the best start satisfies this, at some of the levels.
+    assert judge("compare", fronts, options=equal("front", factor=0.88)) == "holds in part"
+    # A level without a value hides nothing of the others.
+    cells = fronts.cells.assign(balance=fronts.cells.sse.where(fronts.cells.lam == 1))
+    asked = {"metrics": ["balance"], "options": equal("front", order="sse", direction="lower")}
+    found, numbers = verdict("compare", replace(fronts, cells=cells), **asked)
+    assert found == "holds" and numbers.endswith("true at 1; not tested at others: no value of Balance")
 
 
 def test_a_level_that_the_claim_states(fronts):
@@ -137,8 +139,9 @@ def test_a_rival_that_reaches_further(fronts):
     error, own = fronts.cells.fairness_error, fronts.cells.method == "own"
     unfair = replace(fronts, cells=fronts.cells.assign(fairness_error=error.where(~own, error + 0.2)))
     assert judge("compare", unfair, options=equal("front")) == "holds"
-    found, numbers = verdict("compare", unfair, options=equal("front", whole_range=True))
-    assert found == "holds in part" and "beyond that, only Rival has settings" in numbers
+    for levels in ("front", "both"):
+        found, numbers = verdict("compare", unfair, options=equal(levels, whole_range=True))
+        assert found == "holds in part" and "beyond that, only Rival has settings" in numbers
     assert judge("compare", fronts, options=equal("front", whole_range=True)) == "holds"
 
 
@@ -171,6 +174,10 @@ def test_a_fairer_rival_is_no_dearer_rival():
     assert judge("compare", data, options=equal("both"), methods=TURNED) == "not tested"
     cheap = tradeoffs(own=[(80, 0.5)], rival=[(70, 0.05)])
     assert judge("compare", cheap, options=equal("both"), methods=TURNED) == "holds"
+    # Nor does it if the rival has an unfair setting without a cost, or its best start is cheaper.
+    for rival in ([(110, 0.05), (np.nan, 0.5)], [([70, 110], 0.05)]):
+        data = tradeoffs(own=[(80, 0.5)], rival=rival)
+        assert judge("compare", data, options=equal("both"), methods=TURNED) == "not tested"
 
 
 def test_compare_with_several_rivals_at_equal_cost():
@@ -206,8 +213,12 @@ def test_starts_that_leave_clusters_empty_do_not_count():
     whole = list(starts("own", [0.07] * 3, "delta", lam=1, n_nonempty=10))
     single = list(starts("own", [0.0] * 3, "delta", lam=2, n_nonempty=[1, 1, 10]))
     options = {"metrics": ["delta"], "methods": ["own"], "options": {"level": 0.06}}
-    assert judge("cannot_reach", material(whole, single), **options) == "holds"
+    # The last start uses all clusters, but does not stand for its setting.
+    assert judge("cannot_reach", material(whole, single), **options) == "holds in part"
     assert judge("reaches", material(whole, single), **options) == "does not hold"
+    lost = whole[2] | {"n_nonempty": 9, "delta": 0.0}
+    found, numbers = verdict("cannot_reach", material(whole[:2], [lost], single[:2]), **options)
+    assert found == "holds" and "Own 0.0700 ± 0 (2 of 3 starts)" in numbers
     found, numbers = verdict("reaches", material(single), **options)
     assert found == "not tested" and numbers.startswith("Own leaves clusters empty")
 
@@ -245,6 +256,8 @@ def test_never_rises():
     assert found == "holds" and numbers == "objective rises in none of 1 fits"
     found, numbers = verdict("never_rises", material(cells, steps=[*falls, *rises]), **told)
     assert found == "does not hold" and "rises in 1 of 2 fits, by at most 5 %" in numbers
+    cells[1]["n_nonempty"] = 1
+    assert judge("never_rises", material(cells, steps=[*falls, *rises]), **told) == "holds"
     assert judge("never_rises", material(cells), **told) == "not tested"
 
 
@@ -383,14 +396,10 @@ def test_curves_that_oscillate_at_first_only():
 
 
 def test_a_gap_that_grows_with_k():
-    def gaps(*values, **more):
-        return material(
-            *(starts("own", [100.0 / k] * 2, lam=0, k=k) for k in (2, 5, 10)),
-            *(
-                starts("own", [100.0 / k + gap] * 2, lam=9, k=k, **more)
-                for k, gap in zip((2, 5, 10), values, strict=True)
-            ),
-        )
+    def gaps(*values):
+        by_k = zip((2, 5, 10), values, strict=True)
+        given = [(k, lam, gap) for k, of_k in by_k for lam, gap in ((0, 0), (9, of_k))]
+        return material(*(starts("own", [100.0 / k + gap] * 2, lam=lam, k=k) for k, lam, gap in given))
 
     options = {"x": "n_clusters", "direction": "rises", "lam": 9, "minus_lam": 0}
     asked = {"methods": ["own"], "n_clusters": [2, 5, 10], "options": options}

@@ -18,6 +18,7 @@ from fairclust.report.leaderboard import (
     load_leaderboard,
     make_leaderboard,
     mean_ranks,
+    place_labels,
 )
 from fairclust.report.page_tables import leaderboards
 
@@ -25,7 +26,7 @@ NAMES = Names(
     datasets={"d": "Data D"},
     methods={"mine": "Mine", "other": "Other", "random": "Random", "famous": "Famous et al."},
     families={"random": "control"},
-    ours={"mine"},
+    ours={"mine", "mine_too"},
 )
 
 
@@ -73,6 +74,9 @@ def test_the_front_of_a_start_is_read_between_neighbouring_settings():
     # The two settings differ too much in their costs, or in their deviations.
     assert cost_at(0.445, np.array([100.0, 110.1]), unfair[:2]) == (110.1, 110.1)
     assert cost_at(0.445, costs[:2], np.array([0.6, 0.29])) == (110, 110)
+    # Labels reach a level as clusterings do.
+    beside = place_labels(points(("mine", 100, 1.0)), "sse", 100.0, 0.11 + 1e-12)
+    assert beside.reached.tolist() == [False, True, True, True]
 
 
 def test_no_cost_between_two_settings_is_the_best_known():
@@ -94,12 +98,18 @@ def test_distances_are_medians_over_starts_and_what_is_not_reached_is_infinite()
     assert summary(board).reached.to_dict() == {"mine": 4, "other": 1}
 
 
-def test_a_timeout_reaches_no_level_and_a_skipped_method_is_not_compared():
-    cells = points(("mine", 100, 1.0), ("other", 110, 1.0), ("famous", 90, 1.0))
-    for status, expected in (("timeout", [math.inf]), ("skipped", [])):
-        cells.loc[2, ["status", "sse", "fairness_ratio"]] = [status, np.nan, np.nan]
-        board = summary(board_of(cells), 0.0)
-        assert board.excess[board.index == "famous"].tolist() == expected
+def test_a_method_is_compared_where_it_was_run_and_has_the_cost():
+    fits = ["d late timeout", "d absent skipped", "d partly ok", "d partly skipped", "d partly unscored"]
+    # One method has another cost, and fails on the first data set as the other one does.
+    fits += ["d graph timeout", "e graph unscored", "d slow timeout", "e slow ok"]
+    cells = [points(("mine", 100, 1.0), dataset=name) for name in "de"]
+    for dataset, method, status in map(str.split, fits):
+        row = (method, 100 if status == "ok" else math.nan, 1.0)
+        cells.append(points(row, dataset=dataset, status=status.replace("unscored", "ok")))
+    found = board_of(*cells).query("level == 0 and dataset.notna() and method != 'mine'")
+    expected = {("d", "late", math.inf, 1), ("d", "partly", 100, 1), ("d", "slow", math.inf, 1)}
+    expected.add(("e", "slow", 100, 0))
+    assert set(zip(found.dataset, found.method, found.value, found.failed, strict=True)) == expected
 
 
 def test_a_method_that_is_worse_than_random_labels_is_shown_as_such():
@@ -163,7 +173,8 @@ def test_the_first_sentence_says_where_ours_lose():
 def test_where_ours_were_not_run_they_do_not_lose():
     tried = points(("mine", 90, 1.0), ("other", 100, 1.0))
     absent = points(("other", 80, 1.0), ("famous", 90, 1.0), dataset="e")
-    said = shown(board_of(tried, absent))["losses"]
+    alone = points(("mine", 90, 1.0), ("mine_too", 95, 1.0), dataset="f")
+    said = shown(board_of(tried, absent, alone))["losses"]
     assert said.startswith("No other method is cheaper than ours on any of 4 settings")
 
 
@@ -240,30 +251,19 @@ def test_the_critical_difference_is_that_of_demsar():
     names, n = ("a", "b", "c", "d", "e"), 10
     cells = []
     for data in range(n):
-        costs = [100, 110, *(120 + (place + data) % 3 for place in range(3))]
+        # The first two costs are equal.
+        costs = [100, 100.05, *(120 + (place + data) % 3 for place in range(3))]
         rows = [(name, cost, 1.0) for name, cost in zip(names, costs, strict=True)]
         cells += [points(*rows, dataset=str(data), k=k) for k in (2, 3)]
     ranks, differ, p = mean_ranks(board_of(*cells), "sse", 0.1)
     # Demsar (2006), Table 5: q of 2.728 for five methods at 5 %. A block is a data set, with both of its K.
     assert differ == pytest.approx(2.728 * math.sqrt(5 * 6 / (6 * n)), abs=1e-3)
-    assert ranks.sum() == pytest.approx(15) and p < 0.05
+    assert ranks["a"] == ranks["b"] == 1.5 and ranks.sum() == pytest.approx(15) and p < 0.05
 
 
-def test_an_instance_whose_best_known_cost_is_zero_compares_nothing():
-    cells = [
-        points(("mine", 0.0, 1.0), ("other", 8.0, 1.0)),
-        points(("mine", 9.0, 1.0), ("other", 8.0, 1.0), dataset="e"),
-    ]
-    board = board_of(*cells)
-    assert set(board.dataset.dropna()) == {"e"}
-    assert board.excess.notna().all()
-
-
-def test_an_instance_with_the_methods_of_one_family_compares_nothing():
-    cells = [
-        points(("mine", 9.0, 1.0), ("other", 8.0, 1.0)),
-        points(("mine", 9.0, 1.0), ("famous", 8.0, 1.0), dataset="e"),
-    ]
-    of_family = replace(NAMES, families={"mine": "one", "other": "one", "famous": "two"})
-    board = make_leaderboard(pd.concat(cells, ignore_index=True), of_family)
-    assert set(board.dataset.dropna()) == {"e"}
+@pytest.mark.parametrize(("cost", "families"), [(0.0, {}), (9.0, {"mine": "one", "other": "one"})])
+def test_a_best_known_cost_of_zero_and_methods_of_one_family_compare_nothing(cost, families):
+    cells = [points(("mine", cost, 1.0), ("other", 8.0, 1.0))]
+    cells += [points(("mine", 9.0, 1.0), ("famous", 8.0, 1.0), dataset="e")]
+    board = make_leaderboard(pd.concat(cells, ignore_index=True), replace(NAMES, families=families))
+    assert set(board.dataset.dropna()) == {"e"} and board.excess.notna().all()

@@ -70,7 +70,7 @@ def test_a_table_of_a_paper_is_shown_as_printed(page, html):
     first = rows[rows.index(["Adult"]) + 1]
     assert first[:3] == ["VFC", "9,984.50 ✓9,984.01", "0.02 ✓0.02"]
     assert '10,020.00 <span class="s differs" title="differs">≠</span><br><small>10,300.00</small>' in html
-    assert "≠ Bank &lt;J=3&gt; &amp; co, Bera &lt;/script&gt; et al.: Because." in html
+    assert "≠ Bank &lt;J=3&gt; &amp; co, Bera &lt;/script&gt; et al.: Off: so." in html
 
 
 def test_the_evidence_of_a_table_has_every_value(page):
@@ -81,7 +81,7 @@ def test_the_evidence_of_a_table_has_every_value(page):
     wanted |= {"Ours": "9,984.50 ± 2.00, best 9,975.50", "Verdict": "agrees"}
     wanted |= {"Starts and setting": "as printed; 2 of 2 starts; (printed: 9,000)"}
     assert wanted.items() <= rows[0].items()
-    assert rows[2]["Why"] == "Because."
+    assert rows[2]["Why"] == "Off: so."
     # Only costs show the best start.
     assert rows[1]["Ours"] == "0.02 ± 2.00"
     assert (rows[4]["Ours"], rows[4]["Verdict"], rows[4]["Why"]) == ("–", "not comparable", "no data")
@@ -141,13 +141,16 @@ def test_the_page_begins_with_where_ours_lose_and_has_the_leaderboard_of_every_c
     assert "Ncut: distance to the best known" not in page.tables
 
 
-def test_the_pictures_of_a_front_have_every_setting(frame, html):
+def test_the_pictures_of_a_front_have_every_setting_but_those_with_empty_clusters(frame, html, tmp_path):
     points = best_starts(frame)
     charts = packed(html)["charts"]
     assert sum(len(chart["marks"]) for chart in charts) == len(points)
     for chart in charts:
         assert chart["costs"] == [0, 1] and len(chart["pictures"]) == 2 * 6
         assert all(of["at"].count(";") == len(chart["marks"]) - 1 for of in chart["pictures"].values())
+    single = frame.assign(n_nonempty=np.where(frame.method == "kmeans", 1, 10))
+    chart = packed(make_page_folder(tmp_path, single, papers={}).read_text())["charts"][0]
+    assert "or with empty clusters: K-means (1)." in chart["pictures"]["0,3"]["note"]
 
 
 def test_missing_cells_are_listed_without_names_of_users_and_passwords(page, html):
@@ -194,15 +197,16 @@ def test_a_run_without_any_result_has_a_page(tmp_path):
 
 def test_settings_say_what_varies_and_what_is_certified():
     rows = [
-        cell("d", method, 2, params=params, sse=10.0, estimator=json.dumps(stated))
+        cell("d", method, 2, params=params, sse=10.0, kmedians_cost=10.6, estimator=json.dumps(stated))
         for method, params, stated in [
-            ("a", {"lam": 5.0, "x": 1, "rho": 2}, {"cost_": 10.001, "lower_bound_": 10.0, "gap_": 2e-4}),
-            ("a", {"lam": 5.0, "x": 1, "rho": 3.5}, {"cost_": 12.0, "lower_bound_": 10.0, "gap_": 0.2}),
+            ("a", {"lam": 5.0, "x": 1, "rho": 2}, {"cost_": 10.2, "lower_bound_": 10.0, "gap_": 2e-4}),
+            ("a", {"lam": 5.0, "x": 1, "rho": 3.5}, {"cost_": 10.5, "lower_bound_": 10.0, "gap_": 0.2}),
             ("b", {"y": 1}, {}),
             ("c", {}, {}),
         ]
     ]
     found = make_settings(table(rows))
     assert found.setting.tolist() == ["λ = 5, rho = 2", "λ = 5, rho = 3.5", "", ""]
-    # The second fit bounds another cost than the sum of squares.
+    # The second fit bounds the cost of K-medians.
     assert found.excess_sse.tolist() == pytest.approx([2e-4, np.nan, np.nan, np.nan], nan_ok=True)
+    assert found.excess_kmedians_cost.tolist()[:2] == pytest.approx([np.nan, 0.2], nan_ok=True)

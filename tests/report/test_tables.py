@@ -77,15 +77,16 @@ def test_ours_stand_in_further_columns_and_what_differs_below(values, cells, tmp
 
 
 def test_a_fairness_that_chose_the_setting_has_a_sign_of_its_own(values, cells, tmp_path):
-    fair = frame(starts("rival", [205.0, 207.0], fairness_error=0.305))
+    fair = frame(starts("rival", [185.0, 187.0], fairness_error=0.3))
     layout = {"rows": {"Town": {"dataset": "town"}}, "bold": True}
     layout["columns"] = [{"SSE": {"metric": "sse"}, "Error": {"metric": "fairness_error"}}]
     layout["columns"].append({"Theirs": {"method": "rival"}, "Own": {"method": "own"}})
     others = cells[cells.method != "rival"]
     text = made(tmp_path, {**SPEC, "layout": layout}, values, pd.concat([others, fair], ignore_index=True))
     # The costs differ, and the smaller one is bold.
-    assert ["Town", "206.0≠", "**100.5**✓", "0.30°", "0.10✓", "96.0", "0.10"] in rows_in(text)
+    assert ["Town", "186.0✓", "**100.5**✓", "0.30°", "0.10✓", "96.0", "0.10"] in rows_in(text)
     assert "- ° The paper does not publish this setting." in text
+    assert "- ✓ Town, Rival: as fair as reported, and at a lower cost: conjecture: other starts." in text
 
 
 LAYOUT = {

@@ -44,11 +44,11 @@ def read(cells, name="x", **asked):
         ("1:45.5", 105.5 / 3600), ("3.8/4.0", 0.95), ("3+ doses", 3), ("5 percent", 5),
         ("1.2M", 1.2e6), ("$3.5 million", 3.5e6), ("12k€", 12e3), ("100,-", 100), ("٣", 3), ("120/80", None),
         ("1'005.-", 1005), ("5 m3/h", 5), ("90 mL/min/1.73 m²", 90), ("4.5 x10^9/L", 4.5), ("250 10⁹/L", 250),
-        ("70¹", 70), ("94¹⁾", 94), ("12 %¹", 12), ("5 ft²", 5), ("3 cm²", 3),
+        ("543 ft2", 543), ("5 ft 2", 5 + 1 / 6), ("70¹", 70), ("94¹⁾", 94), ("12 %¹", 12), ("5 ft²", 5), ("3 cm²", 3),
         ("4.5 out of 5 stars", 4.5), ("2 lata", 2), ("2 139:-", 2139), ("+/-5", 5), ("62 1/min", 62),
         ("8.9 x 10^5", 890e3), ("14.30 Uhr", 14.5), ("2:05 min", 125 / 3600), ("350 mille", 350e3), ("3 mld", 3e9),
         ("21st", 21), ("3º", 3), ("70¹", 70), ("3.5²", 3.5), ("15³ kg", 15), ("4.5x10⁹", 4.5e9), ("110³", 110),
-        ("11st 7 lb", 11.5), ("5'11\"", 5 + 11 / 12), ("4'40\"", None),
+        ("11st 7 lb", 11.5), ("3ème", 3), ("5'11\"", 5 + 11 / 12), ("4'40\"", None),
         ("P123", None), ("Q3", None), ("2020-01-01", None), ("1,5", None), ("10-20", None), ("(5", None),
         ("", None), ("km", None),
     ],
@@ -108,6 +108,7 @@ def test_units_of_one_kind_are_converted_and_others_are_an_error():
     np.testing.assert_allclose(read(["5 years", "3 years", "80", "60"] * 40), [5, 3, 80, 60] * 40)
     np.testing.assert_allclose(read([*["1,200 km", "1,500 km"] * 60, "3", "8"])[:2], [1200, 1500])
     np.testing.assert_allclose(read(["1013 hPa", "980 mbar"] * 40), [1013, 980] * 40)
+    np.testing.assert_allclose(read(["6 900 zł", "5 000,50 PLN"] * 40), [6900, 5000.5] * 40)
     # In German, j are years.
     assert column(["45 j", "3 mon", "12 j"] * 40).role == "category"
     assert column(["2 ans", "6 mois"] * 40).note == "'2 ans' is read as 2 (unit: year)"
@@ -154,7 +155,7 @@ def test_percentages_among_many_shares_are_an_error():
     ("code", "numbers", "is_told"),
     [
         (999, range(18, 91), True), (999.9, range(18, 91), True), (-9, range(18, 91), True),
-        (-99, [0.5, 2.25, 8.5], True), (9999, [1, 2, 3], True),
+        (-99, [0.5, 2.25, 8.5], True), (9999, [1, 2, 3], True), (9999999, [1, 2, 3], True),
         (9, [1, 2], True), (-1, range(0, 50), True), (99, range(18, 91), False), (-1, [0, 1], False),
         (9, range(1, 9), False), (-9, range(-20, 20), False), (500, range(18, 91), False),
     ],
@@ -211,6 +212,8 @@ def test_a_few_odd_cells_are_missing_and_many_are_an_error():
         column(strange)
     assert read(strange, numbers=["x"]).isna().sum() == 43
     assert column(strange, categories=["x"]).role == "category"
+    with pytest.raises(TableError, match="'x' holds numbers in 'usd', but 3 cells of 40 do not fit"):
+        column([f"${4_000 + 7 * i:,}" if i > 2 else "ask" for i in range(40)])
 
 
 def test_few_numbers_of_another_size_than_those_with_a_unit_are_missing():
@@ -219,6 +222,16 @@ def test_few_numbers_of_another_size_than_those_with_a_unit_are_missing():
     assert column(heights).odd == "1 cell ('172' in data row 8) counts as missing"
     assert read(heights).isna().sum() == 1
     assert read(["12 kg", "0", "9", "800 g"] * 100)[:4].tolist() == [12, 0, 9, 0.8]
+
+
+def test_one_cell_does_not_state_the_unit_of_many_numbers():
+    rare = {"weight_kg": "154 lb", "height": "5 ft 9", "age": "6 months", "temp (°C)": "98.6 °F"}
+    # The name of a column may state the unit, and years, shares and money need none.
+    kept = {"kg": "3 kg", "temp_c": "3 °C", "Size, m²": "3 m2", "Age": "3 y", "rate": "3 %", "pay": "£3"}
+    for name, cell in (rare | kept).items():
+        found = read([*["7", "12"] * 50, cell], name).iloc[-1]
+        assert np.isnan(found) if name in rare else found == 3, name
+    assert read([*["0"] * 99, "3 mm"]).iloc[-1] == 3
 
 
 def test_words_that_may_mean_zero_and_errors_of_spreadsheets_are_missing():
@@ -242,9 +255,8 @@ def test_limits_that_would_be_one_number_are_categories():
 
 def test_groups_that_seem_to_be_missing_values_are_named():
     frame = pd.DataFrame({"sex": ["f", "m", "k. A.", "f"] * (N // 4), "x": np.arange(N) / 7})
-    assert any(
-        note.startswith("sex: 'k. A.' seem to be missing values") for note in decide(frame, ["sex"]).notes
-    )
+    note = "sex: missing values seem to be groups with bounds of their own ('k. A.'); empty these cells in the table"
+    assert any(of.startswith(note) for of in decide(frame, ["sex"]).notes)
     frame.loc[2::4, "sex"] = np.nan
     assert not any("seem" in note for note in decide(frame, ["sex"], missing="group").notes)
 
@@ -287,6 +299,7 @@ def test_the_first_note_names_odd_cells_and_rows_with_them_can_be_left_out():
         (["945xx", "021xx", "606xx", "606xx"] * 100, "zip", "category"),
         ([f"0{150 + i % 30}/{1000000 + 7 * i}" for i in range(N)], "x", "identifier"),
         ([f"+49 170 {1000000 + 7 * i}" for i in range(N)], "x", "identifier"),
+        ([f"+48 705 949 {100 + i}" for i in range(N)], "phone", "identifier"),
         ([51_000_017 + 3_141 * (i * i % 397) for i in range(N)], "x", "category"),
         ([1990 + i % 30 for i in range(N)], "year", "category"),
         ([1990 + i % 30 for i in range(N)], "Jahr", "category"),
@@ -339,6 +352,15 @@ def test_codes_are_not_measured(cells, name, role):
     assert found.role == role, found
     if "--numbers" in found.note:
         assert column(cells, name, numbers=[name]).role == "number"
+    assert name != "phone" or "--numbers" not in found.note
+
+
+def test_names_of_identifiers_and_counts():
+    cells = np.random.default_rng(0).permutation(900_000)[:N] + 100_000
+    ids = "userid PassengerId kundennr policyno order_number klantnummer num_client ticket id_cliente Lfd.Nr."
+    counts = "number_of_rooms num_clients total_number paid humid psnr casino wavenumber número"
+    for name in [*ids.split(), "numéro de dossier", *counts.split()]:
+        assert (column(cells, name).role == "identifier") == (name not in counts.split()), name
 
 
 def test_a_whole_number_beside_points_of_five_is_none():
@@ -401,6 +423,10 @@ def test_truth_values_in_several_spellings():
         ["befriedigend (3)", "gut (2)", "sehr gut (1)"], ["péssimo", "regular", "bom", "ótimo"],
         ["neg", "trace", "1+", "3+"], ["★★☆☆☆", "★★★☆☆", "★★★★★"],
         ["None (0)", "mild (1)", "severe (2)"], ["keine", "leicht", "schwer"], ["-", "+", "++"],
+        ["low", "med", "high", "vhigh"], ["easy", "difficult", "very difficult"], ["worse", "same", "better"],
+        ["Freshman", "Sophomore", "Junior", "Senior"], ["podstawowe", "zawodowe", "średnie", "wyższe"],
+        ["mycket missnöjd", "missnöjd", "varken eller", "nöjd", "mycket nöjd"], ["leichte", "mittlere", "starke"],
+        ["nunca", "mensalmente", "diariamente"], ["pessima", "discreta", "buona", "ottima"], ["A++", "A+", "A", "G"],
     ],
 )  # fmt: skip
 def test_scales_and_ranges_are_ordered(scale):
@@ -415,7 +441,7 @@ def test_scales_and_ranges_are_ordered(scale):
     "words",
     [
         ["N", "S", "E", "W"], ["1", "2", "3+"], ["1", "11", "111"], ["red", "green", "blue"], ["a", "b", "c"],
-        ["<=50K", ">50K"], ["0-", "0+", "A-", "A+", "B+"], ["555-1234", "555-2345", "556-11"],
+        ["<=50K", ">50K"], ["0-", "0+", "A-", "A+", "B+"], ["cold", "hot", "flu"], ["555-1234", "555-2345", "556-11"],
     ],
 )  # fmt: skip
 def test_other_words_are_not_ordered(words):
@@ -458,7 +484,7 @@ def test_a_cell_that_makes_up_the_variance_is_named_with_the_remedies():
     )
     frame.loc[16, "pay"] = 1e6
     note = decide(frame, ["sex"]).notes[0]
-    assert note.startswith("pay: 1e+06 in data row 17 makes up 100 % of its variance")
+    assert note.startswith("pay: 1,000,000 in data row 17 makes up 100 % of its variance")
     for option in ("log", "clip"):
         found = decide(frame, ["sex"], asked=Asked(**{option: ["pay"]}))
         spread = np.abs(found.preparation.transform(frame)[:, 0])

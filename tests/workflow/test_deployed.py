@@ -245,15 +245,6 @@ def test_a_deployed_workflow_with_an_installed_package_gives_the_same_bytes(dire
     assert "Nothing to be done" in snakemake(project.folder)
 
 
-def test_the_quickstart_of_a_deployed_workflow_is_planned(clone, tmp_path):
-    # `snakedeploy deploy-workflow` copies the folder of configurations.
-    shutil.copytree(clone / "config", tmp_path / "config")
-    (tmp_path / "workflow").mkdir()
-    (tmp_path / "workflow/Snakefile").write_text(DEPLOYED.format(snakefile=clone / "workflow/Snakefile"))
-    output = snakemake(tmp_path, "-n", "--configfile", "config/quickstart.yaml")
-    assert "fit" in output and "scores" in output
-
-
 def test_a_read_only_checkout_runs_in_another_directory(clone, tmp_path):
     checkout = tmp_path / "Prüfstand nur zum Lesen"
     shutil.copytree(clone, checkout, symlinks=True)

@@ -175,7 +175,7 @@ class ParquetChunk(Chunk):
         missing = values.is_null(nan_is_null=True).to_numpy(zero_copy_only=False)
         if missing.any():
             raise ChunkError(
-                f"{self.place(int(missing.argmax()))}: column {self.sensitive!r} is missing: leave out or fill in such rows"
+                f"{self.place(int(missing.argmax()))}: column {self.sensitive!r} is missing: leave out such rows"
             )
         if not pa.types.is_dictionary(values.type):
             values = values.dictionary_encode()

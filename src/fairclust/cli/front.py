@@ -115,10 +115,12 @@ def answer(points: pd.DataFrame) -> list[str]:
             none = "no setting costs so little" if len(others) else "only k-means was fitted"
             lines.append(f"{words}: {none}")
             continue
-        of = fits.sort_values(["balance", "sse"], ascending=[False, True]).iloc[0]
+        of = fits.sort_values(["balance", "delta", "sse"], ascending=[False, True, True]).iloc[0]
         name = " ".join(filter(None, (of.method, of.setting)))
         cost = "" if math.isnan(of.increase) else f" and costs {compared(of.increase)} than k-means"
         lines.append(f"{words}: {name} has a balance of {of.balance:.3f}{cost}")
+    if others.balance.max() == 0:
+        lines.append("balance: no setting has every group in every cluster, so the lowest Delta counts")
     return lines
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -12,10 +11,9 @@ import pandas as pd
 from fairclust.messages import UserError, shortened
 from fairclust.outputs import atomic_write
 from fairclust.tables import TableError, read_table
+from fairclust.tables.cells import as_number
 from fairclust.tables.columns import as_text
 from fairclust.tables.reading import is_nested
-
-_INTEGER = re.compile(r"\s*[+-]?[0-9]+\s*")
 
 
 def read_labels(
@@ -109,7 +107,7 @@ def _read_cells(path: Path) -> pd.DataFrame:
         frame = read_table(path, values=["cluster"])
     except TableError as error:
         raise UserError(f"{error}. Labels are a table with the column 'cluster'") from None
-    if len(frame.columns) == 1 and _INTEGER.fullmatch(frame.columns[0]):
+    if len(frame.columns) == 1 and as_number(frame.columns[0]) is not None:
         # A file of numbers alone has no header, so that its first number was read as one.
         frame = pd.DataFrame({"cluster": [frame.columns[0], *frame.iloc[:, 0]]})
     if "cluster" not in frame:

@@ -51,7 +51,7 @@ def _page(
         today=f"{datetime.now(UTC):%Y-%m-%d}",
         versions={**versions, "Python": platform.python_version()},
         answer=map(_term_and_text, answer),
-        columns=_columns(rows),
+        columns=_columns(rows, args),
         command=shlex.join(["fairclust", *args.words]),
         **{"parameters": None, **parts},
     )
@@ -113,7 +113,7 @@ def _in_two_dimensions(X: np.ndarray, sample: np.ndarray) -> tuple[np.ndarray, s
     return places, f"Two principal components, with {part} of the variance"
 
 
-def _columns(rows: Rows) -> list[tuple[str, str, str]]:
+def _columns(rows: Rows, args: Raw) -> list[tuple[str, str, str]]:
     """What became of each column: its name, its role, and how it was read."""
     preparation, known = rows.preparation, {column.name for column in rows.columns}
     lines = [
@@ -124,7 +124,9 @@ def _columns(rows: Rows) -> list[tuple[str, str, str]]:
         note = "; ".join(filter(None, [column.note, column.odd]))
         lines.append((shortened(column.name), column.role, note or "as it is"))
     ids = [name for name in preparation.ids if name not in known]
-    return lines + [(name, "identifier", "written beside the labels") for name in ids]
+    lines += [(name, "identifier", "written beside the labels") for name in ids]
+    others = dict.fromkeys(args.exclude, "by --exclude") | {args.weight: "how often a row counts"}
+    return lines + [(name, "left out", why) for name, why in others.items() if name]
 
 
 def front_page(

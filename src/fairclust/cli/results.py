@@ -144,7 +144,7 @@ def describe(model: Any, rows: Rows, *, scale: str, notes: list[str], seconds: f
         "cost_per_row": {
             name: {of: own.costs[name] for of, own in measured.items()} for name in of_model.costs
         },
-        "chance": None if by_chance is None else _by_chance(*measured.get("KMeans", of_model).groups),
+        "chance": None if by_chance is None else _by_chance(*measured.get(GIVEN, measured["KMeans"]).groups),
         "bounds": _share_bounds(model, names, table) if bounded == [combined] else {},
         "clusters": [_cluster(k, names, table, by_chance) for k in range(model.n_clusters)],
         "profiles": rows.profiles(model.labels_) if isinstance(rows, RowsInMemory) else [],
@@ -152,7 +152,7 @@ def describe(model: Any, rows: Rows, *, scale: str, notes: list[str], seconds: f
 
 
 def _by_chance(names: np.ndarray, table: np.ndarray) -> dict[str, Any] | None:
-    """How many shares of groups in the clusters of k-means lie outside the range of chance, and the farthest one."""
+    """How many shares of groups in the clusters lie outside the range of chance, and the farthest one."""
     used = np.flatnonzero(table.sum(axis=0))
     if min(table.shape) < 2:
         return None
@@ -254,10 +254,9 @@ def _largest_deviation(tables: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> d
     """The group and the cluster in which the share of the group differs most from its share in all rows."""
     worst: dict[str, Any] = {}
     for column, (names, table) in tables.items():
-        sizes = table.sum(axis=0)
         overall = table.sum(axis=1, keepdims=True) / table.sum()
         with np.errstate(invalid="ignore"):
-            shares = table / sizes
+            shares = table / table.sum(axis=0)
         off = np.nan_to_num(np.abs(shares - overall))
         j, k = np.unravel_index(off.argmax(), off.shape)
         if not worst or off[j, k] > worst["deviation"]:
@@ -408,18 +407,17 @@ def _payer_lines(result: dict[str, Any]) -> list[str]:
 
 
 def _chance_lines(result: dict[str, Any]) -> list[str]:
-    """Whether the shares of k-means differ by more than chance."""
-    chance = result["chance"]
+    """Whether the shares of k-means, or of given labels, differ by more than chance."""
+    chance, whose = result["chance"], "these labels" if result["method"] == GIVEN else "k-means"
     if chance is None:
         return []
-    worst = chance["farthest"]
-    more = "more" if chance["p_value"] < 0.05 else "no more"
-    return [
-        f"chance: with k-means, cluster {worst['cluster']} has {percent(worst['share'])} {shortened(worst['group'])}; "
-        f"with random labels it would have {percent(worst['low'])} to {percent(worst['high'])}. {chance['outside']} of "
-        f"the {chance['shares']} shares of k-means are outside their ranges, and together they differ {more} than "
-        f"chance explains (chi-squared test, p = {chance['p_value']:.2g})"
-    ]
+    worst, p = chance["farthest"], chance["p_value"]
+    told = f"{chance['outside']} of the {chance['shares']} shares of {whose} are outside the ranges of random labels"
+    if chance["outside"]:
+        told += f" (cluster {worst['cluster']} has {percent(worst['share'])} {shortened(worst['group'])} instead of "
+        told += f"{percent(worst['low'])} to {percent(worst['high'])})"
+    more = f"{'more' if p < 0.05 else 'no more'} than chance explains (chi-squared test, p = {p:.2g})"
+    return [f"chance: {told}, and together they differ {more}"]
 
 
 class Shown(NamedTuple):

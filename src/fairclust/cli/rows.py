@@ -23,6 +23,7 @@ from fairclust.messages import UserError, nearest, shortened
 from fairclust.tables import Asked, Decision, Preparation, cross, decide, left_out_rows, numbers, read_table
 from fairclust.tables.cells import as_number
 from fairclust.tables.columns import Column
+from fairclust.tables.reading import table_files
 
 
 @dataclass(kw_only=True)
@@ -197,7 +198,7 @@ def decided(frame: pd.DataFrame, args: Raw, means: Collection[str] = ()) -> Deci
             raise UserError(
                 f"--{option}: {outside[0]!r} is not among --features. Fix: name it there, or leave it out here"
             )
-    return decide(
+    found = decide(
         frame,
         listed["sensitive"],
         exclude=[*listed["exclude"], *listed["weight"]],
@@ -212,6 +213,9 @@ def decided(frame: pd.DataFrame, args: Raw, means: Collection[str] = ()) -> Deci
         scale=args.scale,
         missing=args.missing,
     )
+    stated = [of for file in table_files(args.table) for of in file.parent.parts if "=" in of]
+    notes = [f"the folder {of!r} is no column; write its value into its files to use it" for of in stated[:1]]
+    return found._replace(notes=[*found.notes, *notes])
 
 
 def _scales(given: Sequence[str], frame: pd.DataFrame, args: Raw) -> dict[str, list[str]]:
@@ -245,9 +249,8 @@ def _names(given: Sequence[str], option: str, frame: pd.DataFrame, args: Raw) ->
             hint = nearest(name, frame.columns)
             if len(frame.columns) == 1 and {*",;|\t"}.intersection(frame.columns[0]):
                 hint += "; --delimiter states the sign between the cells"
-            hint += "".join(
-                f"; {note}" for note in frame.attrs.get("notes", ()) if "--sheet" in note or "row" in note
-            )
+            for note in () if hint.endswith("?") else frame.attrs.get("notes", ()):
+                hint += f"; {note}" if "--sheet" in note or "names of the columns" in note else ""
             if any(as_number(of) is not None for of in frame.columns):
                 hint += "; if the first row is data, write the names of the columns above it"
             raise UserError(f"--{option}: {args.table} has no column {shortened(repr(name))}; {hint}")

@@ -100,21 +100,21 @@ def _beside(
             f"the clusterings of {file} are of other data than {card['name']!r} of the catalogue. Fix: repeat the run, "
             "or name the results of another one by --run"
         )
-    cost = next((name for name in _COSTS if name in scores), None)
-    if cost is None or n_clusters not in known:
+    if n_clusters not in known:
         others = f": it has K of {', '.join(map(str, known))} (--n-clusters)" if known else ""
         return [f"{file} has no clustering of {card['name']} with K = {n_clusters}{others}"]
+    if (cost := next((name for name in _COSTS if name in scores), None)) is None:
+        return ["The cost of these labels is undefined, so they are not compared with clusterings"]
     title = f"Beside the clusterings of {file} with K = {n_clusters}, at levels of fairness, which say how far the "
     title += "shares of the groups may be from those in the data:"
     rows = [["shares within", "these labels", "best known", "cheaper methods"]]
     for of in place_labels(cells, cost, scores[cost], unfair).itertuples():
-        level, mine, best, cheaper = percent(of.level, 0), "no method is as fair", "none", ""
+        mine, best = "no method is as fair", "none"
         if of.method:
             share = scores[cost] / of.best - 1
             mine = f"{percent(abs(share))} {'above' if share > 0 else 'below'} the best known"
             mine = "as cheap as the best known" if abs(share) < EQUAL else mine
             best = f"{number(of.best, METRICS[cost].decimals)} ({titles.get(of.method, of.method)})"
-        if of.reached:
-            cheaper = f"{of.cheaper} of {of.methods}"
-        rows.append([level, mine if of.reached else "not reached", best, cheaper])
+        cheaper = f"{of.cheaper} of {of.methods}" if of.reached else ""
+        rows.append([percent(of.level, 0), mine if of.reached else "not reached", best, cheaper])
     return ["", title, in_columns(rows, left=(0, 1, 2))]

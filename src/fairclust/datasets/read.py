@@ -223,7 +223,7 @@ class Table:
             else:
                 of = (words[i] if i in words else _texts(cells)).cat
                 names = [*of.categories]
-                _, of_names = find_reading(names, np.bincount(of.codes), self.reader.decimal)
+                _, of_names = find_reading(names, np.bincount(of.codes), self.reader.decimal, self.names[i])
                 of_names[[name in zeros for name in names]] = 0.0
                 values = pd.Series(of_names[of.codes[kept]], frame.index[kept])
             wrong = values[~np.isfinite(values)]

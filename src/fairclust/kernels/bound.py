@@ -10,8 +10,8 @@ from numba import njit
 from fairclust.kernels.assignment import Potentials, _soft
 from fairclust.kernels.tiles import add_by_group
 
-# The published program keeps every s_pk at 1e-20 or above. Here the mass of a group in a cluster is at least this
-# fraction of the group's mass.
+# The published program keeps the mass of a group in a cluster at 1e-15 or above. Here it is at least this fraction of
+# the group's mass.
 _LEAST_SHARE = 1e-20
 # The iteration ends when the bound changes by less than the fraction _TOL, from the third update on, or after _MAX_ITER
 # updates, as in the published program.

@@ -61,7 +61,7 @@ def _complete(many, few, x_many, x_few, p, q):  # type: ignore[no-untyped-def]
     for c in range(len(many)):
         if p * n_many <= q * n_few:
             return
-        # The child cannot spare points of this colour alone. Take all its points but those of whole fairlets of q and p.
+        # The child cannot spare points of this colour alone. Take all but those of whole fairlets of q and p.
         saturated = (many[c] - x_many[c]) // q
         more = (few[c] - x_few[c]) - p * saturated
         if more > 0:

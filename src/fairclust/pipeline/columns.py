@@ -41,7 +41,7 @@ COLUMNS: Mapping[str, Column] = {
     "seconds": Column("Seconds", 1, "lower"),
     "seconds_std": Column("Seconds, standard deviation", 1, "lower"),
     "relative_seconds": Column("Relative time", 3, "lower"),
-    "cpu_seconds": Column("CPU seconds of a fit", 1, "lower"),
+    "cpu_seconds": Column("CPU seconds of a fit", 3, "lower"),
 }
 """Every column by name. A single cell has no `seconds_std` and no `relative_seconds`; the tables compute them."""
 

@@ -43,6 +43,8 @@ def front_chart(
     """
     # Costs and fairness that agree to seven digits are equal: machines round differently.
     points = points.assign(**{name: [float(f"{v:.7g}") for v in points[name]] for name in SHOWN})
+    # A single cluster would be perfectly fair.
+    points.loc[points.n_nonempty < points.n_clusters, list(COSTS)] = np.nan
     costs = with_values(points, COSTS) or [COSTS[0]]
     points = points.sort_values([costs[0], "method", "params"], ignore_index=True)
     pictures = {}
@@ -59,7 +61,6 @@ def front_chart(
         marks.append({
             **{"method": methods.index(point["method"]), "setting": point["setting"], "seed": int(point["seed"])},
             "values": ",".join("" if pd.isna(point[name]) else f"{point[name]:.7g}" for name in SHOWN),
-            "collapsed": bool(point["n_nonempty"] < point["n_clusters"]),
             # How much cheaper other labels may be.
             "excess": next(([COSTS.index(c), bound_text(e)] for c, e in bounds.items() if not pd.isna(e)), []),
         })  # fmt: skip
@@ -136,5 +137,5 @@ def _picture(front: pd.DataFrame, names: Names, fairness: str) -> dict[str, str]
             f"{a:g},{b:g},{level}" if shown else f",,{level}"
             for a, b, level, shown in zip(px, py, levels, inside, strict=True)
         ),
-        "note": f"Beyond the edges, or without a finite value: {beyond}." if beyond else "",
+        "note": f"Beyond the edges, without a finite value, or with empty clusters: {beyond}." * bool(beyond),
     }

@@ -70,6 +70,7 @@ class Case(NamedTuple):
         """The cells of a method with status 'ok', with the lambda and the parameters that the claim names."""
         cells, name = cells_of(self.material.cells, self.dataset, method, self.n_clusters), self.name(method)
         cells = cells[cells.sweep == self.claim.sweep]
+        cells = cells.assign(asked=cells.groupby(["n_clusters", "params"]).seed.transform("size").astype("O"))
         if cells.empty:
             raise CannotTest(f"{name} is {NOT_RUN}")
         lam = self.number(lam_option, math.nan) if cells.lam.notna().any() else math.nan
@@ -93,7 +94,7 @@ class Case(NamedTuple):
 
     def histories(self, columns: list[str]) -> list[pd.DataFrame]:
         """The histories of the methods' fits that have the columns at two or more steps, in the order of the steps."""
-        keys = [key for method in self.claim.methods for key in self.cells(method).key]
+        keys = [key for method in self.claim.methods for key in self.whole_cells(method).key]
         steps = self.material.steps.reindex(columns=["key", "step", *columns]).dropna(subset=columns)
         fits = dict(list(steps.groupby("key", sort=False)))
         histories = [fits[key].sort_values("step") for key in keys if key in fits and len(fits[key]) > 1]
@@ -153,7 +154,7 @@ def compare(case: Case) -> Finding:
         pair = _Pair(case, (first, rival), [case.whole_cells(first), there.whole_cells(rival)])
         if "equal" in case.claim.options:
             return pair.at_equal(metric)
-        return pair.compared([choose(cells, metric) for cells in pair.cells], metric)
+        return pair.compared([choose(cells, metric) for cells in pair.cells], metric)[:2]
 
     return together(tested(find, rival, metric) for rival in rivals for metric in case.metrics)
 
@@ -171,9 +172,8 @@ def never_rises(case: Case) -> Finding:
         rise = np.diff(values) / np.maximum(np.abs(values[:-1]), np.finfo(float).tiny)
         rises.append(float(rise.max()))
     if n_rises := sum(rise > _ROUNDING for rise in rises):
-        share = 100 * max(rises)
-        most = f"by at most {share:,.0f} %" if share >= 100 else f"by at most {share:.2g} %"
-        return FAILS, f"objective rises in {n_rises} of {len(rises)} fits, {most}"
+        most = _short(100 * max(rises))
+        return FAILS, f"objective rises in {n_rises} of {len(rises)} fits, by at most {most} %"
     return HOLDS, f"objective rises in none of {len(rises)} fits"
 
 
@@ -208,7 +208,7 @@ def settles(case: Case) -> Finding:
 def reaches(case: Case) -> Finding:
     """At least one setting of every method reaches `level` in the metric, by its mean; for `cannot_reach`, none does.
 
-    The claim holds in part if some methods, or only single starts, reach it; for `cannot_reach` if only starts do.
+    The claim holds in part if some methods, or only single starts, reach it, for `cannot_reach` of any setting.
     """
     metric, level = case.metrics[0], case.number("level", 0.0)
     means, starts, words = [], [], []
@@ -219,10 +219,12 @@ def reaches(case: Case) -> Finding:
         if not best.n:
             raise CannotTest(f"{name} has no value of {metric_label(metric)}")
         means.append(within(best.mean, level, metric))
-        starts.append(bool(within(cells[metric].dropna(), level, metric).any()))
-        single = "" if means[-1] or not starts[-1] else ", single starts reach it"
-        setting = f" at {choice.setting}" if choice.setting else ""
-        words.append(f"{name} {spread_text(best.mean, best.sd, COLUMNS[metric].decimals)}{setting}{single}")
+        cells = case.cells(method) if case.claim.check == "cannot_reach" else cells
+        single = cells[metric].where(cells.n_nonempty >= cells.n_clusters)
+        starts.append(bool(within(single, level, metric).any()))
+        alone = "" if means[-1] or not starts[-1] else ", single starts reach it"
+        setting = _starts(choice) + (f" at {choice.setting}" if choice.setting else "")
+        words.append(f"{name} {spread_text(best.mean, best.sd, COLUMNS[metric].decimals)}{setting}{alone}")
     sentence = f"best {metric_in_text(metric)} over the settings, against {level:g}: {'; '.join(words)}"
     if case.claim.check == "cannot_reach":
         return (FAILS if any(means) else IN_PART if any(starts) else HOLDS), sentence
@@ -412,12 +414,14 @@ class _Pair(NamedTuple):
         equal = str(self.case.claim.options["equal"])
         match = MatchSpec(fairness=equal, order=str(self.case.claim.options.get("order", metric)))
         names = list(map(self.case.name, self.methods))
-        ranges = [_range(cells, equal) for cells in self.cells]
+        ranges = [_range(cells, match) for cells in self.cells]
         decimals, what = COLUMNS[equal].decimals, metric_in_text(equal)
         pairs = zip(names, ranges, strict=True)
         reach = ", ".join(f"{name} {number(best, decimals)}" for name, (best, _) in pairs)
-        verdicts, ratios, differences, levels = [], [], [], self._levels(ranges, match)
-        for level in levels:
+        levels, (kind, *_, asked) = self._levels(ranges, match), self._asked(metric)
+        beside: list[float] = []
+
+        def find(level: float) -> Finding:
             place = f"at {what} {number(level, decimals)} (best: {reach})"
             choices = [at_level(cells, level, match) for cells in self.cells]
             reached = [choice.reached for choice in choices]
@@ -425,34 +429,32 @@ class _Pair(NamedTuple):
                 raise CannotTest(f"{place}: neither method is as good")
             if not all(reached):
                 return (IN_PART if reached[0] else FAILS), f"{place}: only one method is as good"
-            verdict, sentence = self.compared(choices, metric)
-            # A method whose settings are all better than the level is at a disadvantage in the other metric.
-            loser = 0 if verdict == FAILS else 1
-            worst = ranges[loser][1]
-            if not within(level, worst, equal) and not _alike(worst, level, equal):
-                least = number(worst, decimals)
-                raise CannotTest(f"{place}: every setting of {names[loser]} is better, at least {least}")
-            verdicts.append(verdict)
-            mine, theirs = (choice.spread(metric).mean for choice in choices)
-            ratios += [mine / theirs] if theirs else []
-            differences.append(mine - theirs)
-        if len(levels) == 1:
+            verdict, sentence, value = self.compared(choices, metric)
+            # A method whose settings are all better than the level is at a disadvantage in the other metric. If the
+            # claim holds in part, the first method loses by its mean and the second by its best start.
+            for loser in {HOLDS: [1], FAILS: [0]}.get(verdict, [0, 1]):
+                worst = ranges[loser][1]
+                if not _as_good(level, worst, equal):
+                    least = number(worst, decimals)
+                    raise CannotTest(f"{place}: every setting of {names[loser]} is better, at least {least}")
+            beside.append(value)
             return verdict, f"{place}, {sentence}"
-        ok, ratios = [verdict == HOLDS for verdict in verdicts], ratios or [math.nan]
-        span = f"ratio {number(min(ratios), 3)} to {number(max(ratios), 3)}"
-        if "margin" in self.case.claim.options:
-            span = f"difference {number(min(differences), 3)} to {number(max(differences), 3)}"
-        words = (
-            f"{metric_label(metric)} of {names[0]} against {names[1]} at {len(ok)} levels of {what} from "
-            f"{number(levels[0], decimals)} to {number(levels[-1], decimals)} (best: {reach}): "
-            f"{span}, {self._asked(metric)}, true at {sum(ok)}"
-        )
-        mine, theirs = (best for best, _ in ranges)
-        if self.case.claim.options.get("whole_range") and not (
-            within(mine, theirs, equal) or _alike(mine, theirs, equal)
-        ):
-            return (IN_PART if any(ok) else FAILS), f"{words}; beyond that, only {names[1]} has settings"
-        return _of_booleans(ok), words
+
+        verdicts, sentences = zip(*(tested(find, level) for level in levels), strict=True)
+        verdict, words = common_verdict(set(verdicts) - {NOT_TESTED}), sentences[0]
+        if len(levels) > 1 and beside:
+            low, high = (number(end, 3) for end in pd.Series(beside).agg(["min", "max"]))
+            words = (
+                f"{metric_label(metric)} of {names[0]} against {names[1]} at {len(levels)} levels of {what} from "
+                f"{number(levels[0], decimals)} to {number(levels[-1], decimals)} (best: {reach}): "
+                f"{kind} {low} to {high}, {asked}, true at {verdicts.count(HOLDS)}"
+            )
+            untested = [text for one, text in zip(verdicts, sentences, strict=True) if one == NOT_TESTED]
+            words = "; not tested at others: ".join(dict.fromkeys([words, *untested]))
+        if self.case.claim.options.get("whole_range") and not _as_good(ranges[0][0], ranges[1][0], equal):
+            verdict = IN_PART if verdict == HOLDS else verdict
+            words += f"; beyond that, only {names[1]} has settings"
+        return verdict, words
 
     def _levels(self, ranges: list[tuple[float, float]], match: MatchSpec) -> list[float]:
         """The levels at which the methods are compared, from the best to the worst; `ranges` are those of `_range`."""
@@ -470,28 +472,25 @@ class _Pair(NamedTuple):
         best, worst = (choose(ends) for choose, ends in zip(pick, zip(*ranges, strict=True), strict=True))
         if math.isnan(best):
             raise CannotTest(f"{metric_in_text(equal)} was not scored")
-        if source == "both" or pick[0](best, worst) == best or _alike(best, worst, equal):
+        if source == "both" or _as_good(worst, best, equal):
             return [best]
         return [float(level) for level in np.linspace(best, worst, _N_LEVELS)]
 
-    def _is_high(self, metric: str) -> bool:
-        """Whether higher values of the metric are better in this claim."""
-        return str(self.case.claim.options.get("direction", COLUMNS[metric].direction)) == "higher"
+    def _asked(self, metric: str) -> tuple[str, bool, float, str]:
+        """What is compared, a ratio or a difference; whether high values are good; the limit; and it in words."""
+        options, number = self.case.claim.options, self.case.number
+        higher = str(options.get("direction", COLUMNS[metric].direction)) == "higher"
+        kind, limit = "ratio", number("factor", 1.0)
+        if "margin" in options:
+            kind, limit = "difference", number("margin", 0.0) * (1 if higher else -1)
+        return kind, higher, limit, f"{'at least' if higher else 'at most'} {limit:g} asked"
 
-    def _margin(self, metric: str) -> float:
-        """By how much the first value must exceed the second; NaN if a factor is asked for."""
-        return self.case.number("margin", math.nan) * (1 if self._is_high(metric) else -1)
-
-    def _asked(self, metric: str) -> str:
-        side, margin = "at least" if self._is_high(metric) else "at most", self._margin(metric)
-        return f"{side} {self.case.number('factor', 1.0) if math.isnan(margin) else margin:g} asked"
-
-    def compared(self, choices: list[Choice], metric: str) -> Finding:
-        """Whether the first value is at most `factor` times the second (at least, if high is good).
+    def compared(self, choices: list[Choice], metric: str) -> tuple[str, str, float]:
+        """Whether the first value is at most `factor` times the second (at least, if high is good), and their ratio.
 
         The claim holds in part if only the best starts satisfy this, and not the means.
         """
-        factor, higher, margin = self.case.number("factor", 1.0), self._is_high(metric), self._margin(metric)
+        kind, higher, limit, asked = self._asked(metric)
         first, second = (choice.spread(metric) for choice in choices)
         if math.isnan(first.mean) or math.isnan(second.mean):
             raise CannotTest(f"no value of {metric_label(metric)}")
@@ -501,33 +500,38 @@ class _Pair(NamedTuple):
             if not math.isfinite(other):
                 return mine >= other if higher else mine <= other
             # For a negative value, such as a log-likelihood, the factor is applied to its absolute value.
-            bound = other + ((factor - 1) * abs(other) if math.isnan(margin) else margin)
+            bound = other + (limit if kind == "difference" else (limit - 1) * abs(other))
             slack = (HAIR - 1) * abs(bound)
             return mine >= bound - slack if higher else mine <= bound + slack
 
         verdict = HOLDS if ok(first.mean, second.mean) else IN_PART if ok(*best) else FAILS
         words = [
-            f"{self.case.name(method)} {spread_text(one.mean, one.sd, COLUMNS[metric].decimals, end)}"
-            for method, one, end in zip(self.methods, (first, second), best, strict=True)
+            f"{self.case.name(method)} {spread_text(one.mean, one.sd, COLUMNS[metric].decimals, end)}{_starts(choice)}"
+            for method, one, end, choice in zip(self.methods, (first, second), best, choices, strict=True)
         ]
-        ratio = f"ratio {first.mean / second.mean:.3f}" if second.mean else "ratio undefined"
-        if not math.isnan(margin):
-            ratio = f"difference {number(first.mean - second.mean, 3)}"
+        value = first.mean - second.mean if kind == "difference" else first.mean / (second.mean or math.nan)
         values = f"{metric_label(metric)} of {words[0]}, of {words[1]}"
-        return verdict, f"{values}: {ratio}, {self._asked(metric)}"
+        return verdict, f"{values}: {kind} {number(value, 3)}, {asked}", value
 
 
-def _alike(value: float, other: float, metric: str) -> bool:
-    """Whether two values of a metric are about equal."""
-    slack = LEVEL_SHARE * abs(other)
-    return abs(value - other) <= (slack if COLUMNS[metric].is_cost else max(slack, _ALIKE))
+def _starts(choice: Choice) -> str:
+    """How many starts count, where others leave clusters empty or have no result."""
+    n, asked = len(choice.cells), choice.cells.asked.max()
+    return f" ({n} of {asked:.0f} starts)" if n < asked else ""
 
 
-def _range(cells: pd.DataFrame, metric: str) -> tuple[float, float]:
-    """The best and the worst mean of a metric over the settings, without infinite ones."""
-    means = settings_table(cells, [metric])[metric]
+def _as_good(value: float, other: float, metric: str) -> bool:
+    """Whether a value of a metric is better than another one or about equal."""
+    slack = max(LEVEL_SHARE * abs(other), 0.0 if COLUMNS[metric].is_cost else _ALIKE)
+    return abs(value - other) <= slack or bool(within(value, other, metric))
+
+
+def _range(cells: pd.DataFrame, match: MatchSpec) -> tuple[float, float]:
+    """The best and the worst mean of the fairness over the settings that `at_level` reads, without infinite ones."""
+    means = settings_table(cells, [match.fairness, match.order])
+    means = means[means[match.order].notna() | (match.order == "lam")][match.fairness]
     ends = means[np.isfinite(means)].agg(["min", "max"])
-    best, worst = ("max", "min") if COLUMNS[metric].direction == "higher" else ("min", "max")
+    best, worst = ("max", "min") if COLUMNS[match.fairness].direction == "higher" else ("min", "max")
     return float(ends[best]), float(ends[worst])
 
 

@@ -69,7 +69,7 @@ def make_claims(material: Material, claims: Mapping[str, ClaimSpec], stem: Path)
         f"# {escape_markdown(material.title)}: claims, tested by this run",
         "",
         f"Verdicts on {count(len(claims), 'claim')}: {counts}. A claim holds only if it holds on all of its data sets. "
-        "Means are over the starts.",
+        "Means are over the starts that use all clusters.",
         "",
     ]
     write_as(stem, csv=pd.concat(parts)[CLAIM_COLUMNS].to_csv(index=False), md="\n".join([*head, *lines]))

@@ -181,7 +181,7 @@ def draw_along_lam(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel)
     if ok.seed.nunique() > 1:
         has_mean = np.isfinite(ok[y]).groupby(ok.lam).transform("all")
         _draw_band(axes, ok.assign(**{y: ok[y].where(has_mean)}), "lam", y, colour, "")
-        sheet.note("dashed: one start, as in the paper")
+        sheet.note("dashed: one start")
         style |= {"linestyle": "--", "marker": ""}
     one = ok[ok.seed == ok.seed.min()].sort_values("lam")
     axes.plot(one.lam, one[y].replace(np.inf, np.nan), linewidth=0.9, alpha=0.8, **style)

@@ -96,23 +96,25 @@ def start_costs(scores: pd.DataFrame, cost: str) -> pd.DataFrame:
     """The cost of every start at every level: columns of `INSTANCE`, method, seed, level, value, fitted and best.
 
     ``fitted`` is the cost of the cheapest setting within the level, and ``best`` the lowest of all starts on the
-    instance. ``value`` may be read between two settings, and is never lower than ``best``. A start of a method that
-    was not run (status 'skipped') has no row.
+    instance. ``value`` may be read between two settings, and is never lower than ``best``. A method has no row where
+    it was not run (status 'skipped') or lacks this cost.
     """
-    tried = scores[scores.status != "skipped"]
-    ok = (tried.status == "ok").to_numpy()
-    unfair = np.full(len(tried), np.inf)
-    unfair[ok] = deviations(tried[ok])
-    costs = np.where(ok, tried[cost].to_numpy(float), np.nan)
-    # A method whose clusterings lack this cost is left out. A method without any result has failed and is kept.
-    lacks = pd.Series(ok & np.isnan(costs), tried.index).groupby([tried[c] for c in (*INSTANCE, "method")])
-    use = ~lacks.transform("any").to_numpy() if len(tried) else ok
-    starts = tried.groupby([*INSTANCE, "method", "seed"], sort=False).indices.items()
+    marks = pd.DataFrame(
+        {"ran": scores.status != "skipped", "ok": scores.status == "ok", "has": scores[cost].notna()}
+    )
+    of_method = (scores.method, [scores[name] for name in (*INSTANCE, "method")])
+    anywhere, here = (marks.groupby(by).transform("any") for by in of_method)
+    # Where all fits of a method failed, it counts if it has this cost on another instance, or no result on any.
+    scores = scores[here.has | (here.ran & ~here.ok & (anywhere.has | ~anywhere.ok))]
+    ok = (scores.status == "ok").to_numpy()
+    unfair = np.full(len(scores), np.inf)
+    unfair[ok] = deviations(scores[ok])
+    costs = scores[cost].to_numpy(float)
+    starts = scores.groupby([*INSTANCE, "method", "seed"], sort=False).indices.items()
     rows = [
         (*start, level, *cost_at(level, costs[index], unfair[index]))
         for level in LEVELS
         for start, index in starts
-        if use[index].all()
     ]
     table = pd.DataFrame(rows, columns=[*INSTANCE, "method", "seed", "level", "value", "fitted"])
     table = table.astype({"level": float, "value": float, "fitted": float})
@@ -169,14 +171,10 @@ def _board(scores: pd.DataFrame, cost: str, names: Names) -> pd.DataFrame:
     middle = (of_method.cumcount() == of_method.seed.transform("size") // 2).sort_index()
     rows = starts[middle].drop(columns=["seed", "fitted"])
     control = [name for name in rows.method.unique() if names.family(name) == CONTROL]
-    tried = scores[scores.status != "skipped"]
-    ok = tried[tried.status == "ok"]
-    entry = tried.assign(bad=tried.status != "ok", ok_cost=ok[cost]).groupby(
-        [*INSTANCE, "method"], sort=False
-    )
-    facts = entry.agg(
+    ok = scores[scores.status == "ok"]
+    facts = scores.assign(bad=scores.status != "ok").groupby([*INSTANCE, "method"], sort=False).agg(
         starts=("seed", "nunique"), failed=("bad", "sum"), seconds=("seconds", "median"),
-        n_rows=("n_rows", "max"), n_groups=("n_groups", "max"), cheapest=("ok_cost", "min"),
+        n_rows=("n_rows", "max"), n_groups=("n_groups", "max"), cheapest=(cost, "min"),
     )  # fmt: skip
     random = ok[ok.method.isin(control)].groupby(INSTANCE)[cost].median().rename("random")
     lowest = ok.groupby(INSTANCE)[cost].min().rename("lowest")
@@ -187,7 +185,7 @@ def _board(scores: pd.DataFrame, cost: str, names: Names) -> pd.DataFrame:
     is_worse = (gain <= _LEAST_GAIN * largest).astype(float)
     # Where even the best known cost is above that of random labels, there is nothing to judge.
     rows = rows.assign(worse=is_worse.where(gain.notna() & (largest >= 0)))
-    certified = pd.Series(map(_excess, ok.estimator, ok[cost]), ok.index, float).groupby(ok.method).max()
+    certified = _excess(ok)[cost].groupby(ok.method).max()
     summaries, whole, rng = [], [], np.random.default_rng(0)
     for (method, level), part in rows.groupby(["method", "level"], sort=False):
         mine = starts[(starts.method == method) & (starts.level == level)]
@@ -199,9 +197,8 @@ def _board(scores: pd.DataFrame, cost: str, names: Names) -> pd.DataFrame:
         worse = float(method in control or (reached if len(reached) else part.worse).mean() > 0.5)
         whole.append(_summary(part) | {"method": method, "worse": worse, "certified": certified.get(method)})
     order = sorted(whole, key=lambda row: (row["worse"], row["excess"], -row["reached"] / row["instances"]))
-    return pd.concat([pd.DataFrame(order), pd.DataFrame(summaries), rows], ignore_index=True).assign(
-        cost=cost
-    )
+    board = pd.concat([pd.DataFrame(order), pd.DataFrame(summaries), rows], ignore_index=True)
+    return board.assign(cost=cost)
 
 
 def _summary(rows: pd.DataFrame) -> dict[str, Any]:
@@ -256,7 +253,7 @@ def place_labels(cells: pd.DataFrame, cost: str, value: float, unfair: float) ->
         best = starts.loc[starts.fitted.idxmin()] if np.isfinite(starts.fitted).any() else None
         rows.append({
             "level": level,
-            "reached": unfair <= level + _SLACK,
+            "reached": math.isfinite(cost_at(level, np.array([value]), np.array([unfair]))[0]),
             "best": math.nan if best is None else best.fitted,
             "method": "" if best is None else best.method,
             "methods": int(np.isfinite(costs).sum()),
@@ -302,16 +299,17 @@ def mean_ranks(board: pd.DataFrame, cost: str, level: float) -> tuple[pd.Series,
     from scipy import stats
 
     values = instances_of(board, cost, level).dropna(axis=1)
-    ranks = values.rank(axis=1).groupby(level="dataset").mean().rank(axis=1)
+    costs = values.to_numpy()[:, None]
+    cheaper = costs < costs.swapaxes(1, 2) * (1 - EQUAL)
+    # On an instance: by how many methods one is beaten, less how many it beats.
+    beaten = pd.DataFrame(cheaper.sum(axis=2) - cheaper.sum(axis=1), values.index, values.columns)
+    ranks = beaten.groupby(level="dataset").mean().rank(axis=1)
     n, k = ranks.shape
     if n < 3 or k < 3:
         return pd.Series(dtype=float), math.nan, math.nan
     differ = math.sqrt(k * (k + 1) / (6 * n)) * stats.studentized_range.ppf(0.95, k, np.inf) / math.sqrt(2)
-    return (
-        ranks.mean().sort_values(),
-        float(differ),
-        float(stats.friedmanchisquare(*ranks.T.to_numpy()).pvalue),
-    )
+    p = float(stats.friedmanchisquare(*ranks.T.to_numpy()).pvalue)
+    return ranks.mean().sort_values(), float(differ), p
 
 
 def make_settings(scores: pd.DataFrame) -> pd.DataFrame:
@@ -327,15 +325,15 @@ def make_settings(scores: pd.DataFrame) -> pd.DataFrame:
         for index, text in grid.params.items():
             lam = {name: value for name, value in json.loads(text).items() if name == "lam"}
             setting[index] = in_words(lam | differ[text])
-    excess = {f"excess_{cost}": list(map(_excess, points.estimator, points[cost])) for cost in COSTS}
-    return points.assign(setting=setting, **excess).astype(dict.fromkeys(excess, float))
+    return points.assign(setting=setting).join(_excess(points).add_prefix("excess_"))
 
 
-def _excess(estimator: object, value: float) -> float:
-    """The `gap_` of a fit that has certified its cost; NaN without a certificate, or for another cost."""
-    stated = json.loads(estimator) if isinstance(estimator, str) else {}
-    cost, gap = stated.get("cost_"), stated.get("gap_")
-    # The scorer measures the cost to the means of the clusters, and a fit to the centres that it had last.
-    if not cost or gap is None or "lower_bound_" not in stated or not abs(value - cost) <= 1e-3 * cost:
-        return math.nan
-    return gap if math.isfinite(gap) else math.nan
+def _excess(fits: pd.DataFrame) -> pd.DataFrame:
+    """The `gap_` of fits that have certified a cost (a column); NaN without a certificate, and for other costs."""
+    stated = [json.loads(text) if isinstance(text, str) else {} for text in fits.estimator]
+    of = pd.DataFrame(stated, fits.index).reindex(columns=["cost_", "gap_", "lower_bound_"]).astype(float)
+    # A fit states its cost to the centres that it had last, up to 4 % above that to the means of the clusters.
+    apart = fits[[*COSTS]].sub(of.cost_, axis=0).div(of.cost_, axis=0).abs()
+    certified = apart.eq(apart.min(axis=1), axis=0) & (apart <= 0.05)
+    gap = of.gap_.where(np.isfinite(of.gap_) & of.lower_bound_.notna())
+    return pd.DataFrame({cost: gap.where(certified[cost]) for cost in COSTS})

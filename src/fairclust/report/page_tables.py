@@ -73,6 +73,7 @@ def leaderboards(board: pd.DataFrame, names: Names) -> list[dict[str, Any]]:
             "label": METRICS[cost].label,
             "kinds": _kinds_table(board, cost, names),
             "random": "; ".join(names.method(name) for name in sorted(_marked(board, cost, names))),
+            "chance": any(names.family(name) == CONTROL for name in board.method[board.cost == cost]),
             "table": _distances_table(board, cost, names),
             "ranks": [of_level for level in LEVELS for of_level in _ranks(board, cost, level, names)],
             **_losses(board, cost, names),
@@ -93,24 +94,22 @@ def _losses(board: pd.DataFrame, cost: str, names: Names) -> dict[str, Any]:
     values = instances_of(board, cost)
     ours = [name for name in values if name in names.ours]
     values = values[values[ours].notna().any(axis=1)]
-    if values.empty:
+    n_lost, _, n_settings = compared(values.drop(columns=ours).min(axis=1), values[ours].min(axis=1))
+    if not n_settings:
         return {"losses": "", "duel": ""}
-    n_lost, _, _ = compared(values.drop(columns=ours).min(axis=1), values[ours].min(axis=1))
-    of = f"of {count(len(values), 'setting')} (a data set, a K and a level of fairness), by more than 0.1 %."
+    of = f"of {count(n_settings, 'setting')} (a data set, a K and a level of fairness), by more than 0.1 %."
     none_lost = f"No other method is cheaper than ours on any {of}"
     losses = f"Our methods lose on {n_lost} {of}" if n_lost else none_lost
     run = values.columns[2 * values.notna().sum() >= len(values)]
     order = [name for name in board[(board.cost == cost) & board.level.isna()].method if name in run]
-    first, rival = (
-        next((name for name in order if (name in names.ours) == is_ours), "") for is_ours in (True, False)
-    )
-    if not (first and rival):
-        return {"losses": losses, "duel": ""}
-    cheaper, dearer, both = compared(values[first], values[rival])
-    duel = (
-        f"{labelled(names, first)} is cheaper than {names.method(rival)}, the best of all others, on {cheaper} of "
-        f"{both} settings, and dearer on {dearer}."
-    )
+    mine, others = ([name for name in order if (name in ours) == is_ours] for is_ours in (True, False))
+    duel = ""
+    if mine and others:
+        cheaper, dearer, both = compared(values[mine[0]], values[others[0]])
+        duel = (
+            f"{labelled(names, mine[0])} is cheaper than {names.method(others[0])}, the best of all others, on "
+            f"{cheaper} of {both} settings, and dearer on {dearer}."
+        )
     return {"losses": losses, "duel": duel}
 
 
@@ -123,13 +122,12 @@ def _kinds_table(board: pd.DataFrame, cost: str, names: Names) -> Table:
         else:
             second, others = "runner-up", methods[1:]
         for place, ranked in (("cheapest", methods), (second, others)):
-            text = MISSING
-            for one in ranked.head(1).itertuples():
-                text = (
-                    f"{labelled(names, one.method)}: {_distance(one.excess)}, {seconds_text(one.seconds)} s"
-                )
+            texts = [
+                f"{labelled(names, one.method)}: {_distance(one.excess)}, {seconds_text(one.seconds)} s"
+                for one in ranked.head(1).itertuples()
+            ]
             record = records.setdefault((kind, place), {"Data": kind, "Place": place})
-            record[f"Shares within {percent(level, 0)}"] = text
+            record[f"Shares within {percent(level, 0)}"] = "".join(texts) or MISSING
     title = "The cheapest method by kind of data: how far its cost is above the best known, and its seconds"
     return Table(title, list(records.values()))
 

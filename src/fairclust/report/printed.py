@@ -20,13 +20,7 @@ from fairclust.messages import count
 from fairclust.pipeline.columns import column_of
 from fairclust.pipeline.names import Names
 from fairclust.pipeline.papers import PickSpec, TableSpec
-from fairclust.report.render import (
-    LATEX,
-    MISSING,
-    escape_latex,
-    escape_markdown,
-    fixed,
-)
+from fairclust.report.render import LATEX, MISSING, escape_latex, escape_markdown, fixed
 from fairclust.report.rows import chose_setting
 from fairclust.report.selection import where
 from fairclust.report.verdicts import AGREES, AS_PROGRAM, CHOSE, DIFFERS, NOT_COMPARABLE, SIGNS
@@ -39,12 +33,15 @@ OURS = "Methods of this project"
 LEGEND = (
     "Values are means over the starts. Beneath stands what the paper prints. "
     + ", ".join(f"{sign} {verdict}" for verdict, sign in SIGNS.items())
-    + " (no value, a time of another machine, a cost at another fairness, or plain K-means has it, too)."
+    + " (no value or an impossible one, a time of another machine, at matched fairness another metric than the cost, a "
+    "cost at another fairness, or plain K-means passes as well). Bold is the best value of the paper's methods, which "
+    "we computed for the line 'reported', too. A block that would be too wide has none."
 )
 LEVEL = (
     f"{CHOSE} The paper does not publish this setting. The cost is read where the fairness is that of the paper or up "
     "to 2 % less, between two settings if necessary, or at the cheapest setting if all are fairer. So this number is "
-    "no result and is not bold."
+    "no result and is not bold. The cost agrees if it is lower than reported, or higher by 2 % or the scatter of the "
+    "starts at most."
 )
 Rows = list[tuple[str, list[str]]]
 Numbers = list[tuple[str, bool, str]]

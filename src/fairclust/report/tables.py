@@ -37,6 +37,7 @@ from fairclust.report.verdicts import (
     DIFFERS,
     NO_VALUE_WHY,
     NOT_COMPARABLE,
+    SIGNS,
     VERDICTS,
     table_rows,
     value_verdict,
@@ -74,17 +75,18 @@ def make_table(material: Material, spec: TableSpec, stem: Path) -> None:
 def printed_table(spec: TableSpec, lines: pd.DataFrame, paper: str, names: Names) -> Printed:
     """A table as the paper with this short name prints it, from its lines of evidence.
 
-    Below it stand the rows that differ, with direction and cause.
+    Below it stand all rows that have a reason: why they differ, are cheaper or cannot be compared.
     """
     rows = row_verdicts(lines)
     chose = (rows.kind == MATCHED) & rows.verdict.isin([AGREES, AS_PROGRAM, DIFFERS])
     notes = [LEGEND, *([LEVEL] if chose.any() else []), *spec.remarks]
-    for row in rows[rows.verdict == DIFFERS].itertuples():
-        method = method_text(names, row.method, row.lam)
-        notes.append(f"≠ {names.dataset(row.dataset)}, {method}: {row.why.rstrip('.')}.")
-    lacking = rows[rows.why.str.startswith(NO_VALUE_WHY)]
-    for reason, data in lacking.groupby("why", sort=False).dataset:
-        notes.append(f"– {', '.join(map(names.dataset, data.unique()))}: {reason.rstrip('.')}.")
+    for (verdict, why_so), of in rows[rows.why.str.contains(": ")].groupby(["verdict", "why"], sort=False):
+        lacks = why_so.startswith(NO_VALUE_WHY)
+        places = dict.fromkeys(
+            names.dataset(row.dataset) + f", {method_text(names, row.method, row.lam)}" * (not lacks)
+            for row in of.itertuples()
+        )
+        notes.append(f"{SIGNS[verdict]} {'; '.join(places)}: {why_so.rstrip('.')}.")
     # Our methods have no published setting.
     ours = lines[(lines.role == "ours") & (lines.setting != "")].drop_duplicates(
         ["dataset", "method", "setting"]

@@ -40,7 +40,7 @@ VERDICTS = {
     AS_PROGRAM: "ours is what the published program or labels give, and the paper prints something else",
     DIFFERS: "a value differs, or no setting is as fair as reported; direction and cause stand beside it",
     NOT_COMPARABLE: "the data cannot be obtained, the paper prints no value or an impossible one, only times of "
-    "another machine are left, or plain K-means has the values, too",
+    "another machine are left, or plain K-means passes as well",
 }
 """Verdict to its meaning, in the order of the summaries."""
 SIGNS = {AGREES: "✓", AS_PROGRAM: "≈", DIFFERS: "≠", NOT_COMPARABLE: "–"}
@@ -83,18 +83,16 @@ def table_rows(
     They are in the paper's order of data sets. The variants of a row follow it, and our methods each data set.
     """
     table: list[Row] = []
-    places = reported[reported.table == spec.number].groupby(
-        ["dataset", "n_clusters"], sort=False, dropna=False
-    )
-    for (dataset, n_clusters), values in places:
+    printed = reported[reported.table == spec.number]
+    for (dataset, n_clusters), values in printed.groupby(["dataset", "n_clusters"], sort=False, dropna=False):
         k = None if pd.isna(n_clusters) else int(n_clusters)
         part = Part(spec, reported, values, cells[cells.dataset == dataset], programs, str(dataset), k)
         rows = part.rows()
         for row in rows:
             if row.role in ("paper", "variant"):
                 _judge(row, part)
-                _control(row, part)
                 _explain(row, spec)
+                _control(row, part)
         table += rows
     return table
 
@@ -111,12 +109,9 @@ def _judge(row: Row, part: Part) -> None:
     excluded = {value.metric: _fitting(spec, row, value.metric, "not_comparable") for value in row.values}
     published = [value for value in row.reported if not excluded[value.metric]]
     if not published:
-        known = (
-            "not judged here"
-            if any(excluded.values())
-            else joined(*dict.fromkeys(v.note for v in row.values))
-        )
-        row.verdict, row.finding = NOT_COMPARABLE, known or "the paper prints too little to compare"
+        notes = joined(*dict.fromkeys(v.note for v in row.values)) or "the paper prints too little to compare"
+        row.finding = "not judged here" if any(excluded.values()) else notes
+        row.verdict = NOT_COMPARABLE
         for value in row.values:
             if reason := excluded[value.metric]:
                 value.reason, value.evidence = reason.reason, reason.evidence or ""
@@ -228,8 +223,18 @@ def _control(row: Row, part: Part) -> None:
     plain = Row(part.dataset, control, part.n_clusters, row.lam, row.role, row.kind, choice, values)
     part.measure([plain])
     _judge(plain, part)
-    if 0 < _rank(plain) <= rank:
-        row.verdict, row.finding = NOT_COMPARABLE, "plain clustering has the reported values, too"
+    # At matched fairness, the values of other fairness metrics can tell a fair method from plain clustering.
+    has = [
+        {
+            v.metric
+            for v in one.reported
+            if compare_value(v.metric, v.reported, v.decimals, v.ours) in AGREEMENTS
+        }
+        for one in (row, plain)
+    ]
+    apart = set(filter(_is_fairness, has[0] - has[1])) - {part.spec.level_metric}
+    if 0 < _rank(plain) <= rank and not apart:
+        row.verdict, row.finding = NOT_COMPARABLE, "plain clustering passes as well"
 
 
 def _rank(row: Row) -> int:
@@ -370,7 +375,7 @@ def _direction(row: Row) -> str:
 
 def _explain(row: Row, spec: TableSpec) -> None:
     """Give a reason to each value of a row that needs one, and speak of a value where no cost is judged."""
-    if row.verdict == DIFFERS or row.finding == CHEAPER:
+    if row.verdict in (DIFFERS, AS_PROGRAM) or row.finding == CHEAPER:
         differ = [value for value in row.reported if value.agrees in ("lower", "higher", "no")]
         for value in differ or row.reported:
             value.cause, value.reason, value.evidence = _cause(row, value, spec)
@@ -386,7 +391,7 @@ def _cause(row: Row, value: Value, spec: TableSpec) -> tuple[str, str, str]:
         return "unknown" if is_unknown else reason.shown_by or "command", reason.reason, reason.evidence or ""
     theirs = next((runs for runs in row.all_runs if _has_printed_values(row, runs)), None)
     if row.program is not None and row.as_program:
-        words = f"ours agrees with a run of the published {row.program.kind}"
+        words = f"ours agrees with a run of the published {row.program.kind}" * (row.verdict != AS_PROGRAM)
         if theirs:
             has = "another run has" if theirs.kind == "program" else "the published labels have"
             words += f", and {has} the printed values"

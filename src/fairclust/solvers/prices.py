@@ -373,11 +373,9 @@ def certificate_text(fit: Mapping[str, float | None]) -> str:
         # Labels of whole rows can be slightly off bounds that only parts of rows would meet, which makes them cheaper.
         text += f" (cost {cost:,.1f}, "
         reason = (
-            f"the labels are off the bounds by up to {violation:.2g} rows (or weight) in a cluster"
-            if violation
-            else "of rounding errors"
+            f"the labels miss the bounds by up to {violation:.2g} rows" if violation else "of rounding errors"
         )
-        below = f"below the bound {bound:,.1f} because {reason})"
+        below = f"slightly below the bound {bound:,.1f} because {reason})"
         text += f"lower bound {bound:,.1f})" if cost >= bound else below
     return f"{text}; other centres may be cheaper"
 

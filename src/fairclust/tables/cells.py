@@ -186,6 +186,11 @@ def unit(text: str) -> str:
     return _SPELLINGS.get(singular, text if len(text) < 3 else singular)
 
 
+def usual_units(name: str) -> set[str]:
+    """The units that numbers without one may have: years, per cent, and those in the column's name (°C in 'temp_c')."""
+    return {unit(sign + of) for of in re.split(r"[\W_]+", plain(name)) for sign in ("", "°")} | {"year", "%"}
+
+
 def by_any_sign(text: str) -> tuple[float, str] | None:
     """As `measured`, with a point or a comma as the decimal point."""
     return measured(text, ".") or measured(text, ",")
@@ -288,11 +293,11 @@ def steps(words: Iterable[str]) -> list[str]:
     are_marked = (
         bool(signs) if heads.isalpha() else n_both > 1 or ("-" in signs and (n_both > 0 or "+" in signs))
     )
-    if any(all(re.fullmatch(f"[{first}][+-]?", word) for word in known) for first in ("0-6", "A-Ga-g")) and (
-        are_marked or heads == "ABCDF" or (len(heads) > 3 and "ABCDEFG".startswith(heads))
-    ):
-        order = "- +" if heads[0] == "0" else "+ -"
-        return sorted(known, key=lambda word: (word[0].upper(), order.index(word[1:] or " ")))
+    if any(
+        all(re.fullmatch(rf"[{first}](-|\+*)", word) for word in known) for first in ("0-6", "A-Ga-g")
+    ) and (are_marked or heads == "ABCDF" or (len(heads) > 3 and "ABCDEFG".startswith(heads))):
+        way = 1 if heads[0] == "0" else -1
+        return sorted(known, key=lambda word: (word[0].upper(), way * (word.count("+") - word.count("-"))))
     numbered = [pattern("numbered").match(pattern("stage").sub("", key(word))) for word in known]
     places = [int(of[1]) for of in numbered if of]
     if len({*places}) == len(known) and not all(word.isdecimal() for word in known):

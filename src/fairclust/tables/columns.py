@@ -126,9 +126,7 @@ def understand_column(column: pd.Series, asked: Asked) -> Column:
         return Column(name, "left out", "it has no name")
     if values.nunique() + (asked.blanks and len(values) < len(column)) <= 1:
         lacks = ", apart from missing cells" if len(values) < len(column) else ""
-        return Column(
-            name, "left out", f"constant{lacks}" if len(values) else "constant: every cell is missing"
-        )
+        return Column(name, "left out", f"constant{lacks if len(values) else ': every cell is missing'}")
     if values.dtype.kind == "M" or isinstance(values.iloc[0], datetime.date | datetime.time):
         return Column(name, "left out", "dates")
     if name in asked.categories or pd.api.types.is_bool_dtype(values):
@@ -175,7 +173,7 @@ def _of_text(text: pd.Series, name: str, asked: Asked) -> Column:
         codes = [*filter(cells.pattern("code").fullmatch, words)]
         if codes or are_nearly_all("phone"):
             return _codes(text, name, f"codes, such as {shortened(repr((codes or words)[0]))}", asked)
-    reading, values = find_reading(words, counts, asked.decimal)
+    reading, values = find_reading(words, counts, asked.decimal, name)
     there, any_odd, distinct = ~np.isnan(values), name in asked.numbers, len(words)
 
     def fit_nearly_all(fits: np.ndarray) -> bool:
@@ -187,7 +185,7 @@ def _of_text(text: pd.Series, name: str, asked: Asked) -> Column:
         )
     if any_odd or fit_nearly_all(there):
         reading |= {"odd": True} if any_odd else {}
-        note = _example(words, values, str(reading.get("unit", "")))
+        note = _example(words, values, reading["unit"])
         are_limits = bool({*"<>≤≥+"} & {*"".join(words)}) and there.sum() > 1 == len({*values[there]})
         if are_limits and name not in asked.measured:
             return Column(
@@ -200,8 +198,8 @@ def _of_text(text: pd.Series, name: str, asked: Asked) -> Column:
     known = [of is not None and (not of[1] or cells.is_clear(of[1])) for of in units]
     strange = text[~(there | unknown)[entries]]
     are_many = share(there) > 0.5
-    if (are_many and distinct > MAX_CATEGORIES) or fit_nearly_all(there | known):
-        unit = f" in {reading['unit']!r}" if "unit" in reading else ""
+    if (are_many and distinct > min(MAX_CATEGORIES, 0.5 * len(text))) or fit_nearly_all(there | known):
+        unit = f" in {reading['unit']!r}" if reading["unit"] else ""
         raise TableError(
             f"{name!r} holds numbers{unit}, but {count(len(strange), 'cell')} of {len(text):,} do not fit, the first "
             f"is {shortened(repr(strange.iloc[0]))} in data row {int(strange.index[0]) + 1:,}. Fix: --numbers "
@@ -280,8 +278,8 @@ def _as_label(column: Column, values: pd.Series, asked: Asked) -> Column | None:
 
 def _codes(values: pd.Series, name: str, why: str, asked: Asked) -> Column:
     """A column of codes: a category if values repeat, or no feature."""
-    distinct, is_number = values.nunique(), cells.measured(str(values.iloc[0]), ".")
-    how = f"--numbers {quoted(name)} measures them" if is_number else ""
+    distinct, number = values.nunique(), cells.as_number(str(values.iloc[0]))
+    how = "" if number is None else f"--numbers {quoted(name)} measures them"
     if distinct > 0.5 * len(values) and distinct > MAX_CATEGORIES and name not in asked.features:
         many = f"{why}: {distinct:,} different values in {len(values):,} rows"
         return Column(name, "identifier", "; ".join(filter(None, [many, how])))
@@ -303,7 +301,7 @@ def _scale(text: pd.Series, name: str, scale: list[str]) -> Column:
 
 
 def find_reading(
-    words: Sequence[str], counts: np.ndarray, decimal: str = "."
+    words: list[str], counts: np.ndarray, decimal: str = ".", name: str = ""
 ) -> tuple[dict[str, Any], np.ndarray]:
     """The decimal point and the unit by which most cells are numbers, and these numbers; NaN for other cells.
 
@@ -312,15 +310,15 @@ def find_reading(
     # Most columns of so many words are texts, which a sample shows in less time.
     if len(words) > _MANY and sum(cells.by_any_sign(word) is not None for word in words[:_MANY]) < _MANY / 5:
         return {}, np.full(len(words), np.nan)
-    stated, swapped = (_read(words, counts, of) for of in (decimal, "." if decimal == "," else ","))
-    is_number, money = ~np.isnan(stated[2]), cells.is_currency(str(stated[1].get("unit", "")))
-    signed = is_number & (stated[2] != swapped[2])
+    stated, swapped = (_read(words, counts, of, name) for of in (decimal, "." if decimal == "," else ","))
+    is_number, money = ~np.isnan(stated[1]), cells.is_currency(stated[0]["unit"])
+    n_stated, n_swapped = (counts[~np.isnan(values)].sum() for _, values in (stated, swapped))
+    signed = is_number & (stated[1] != swapped[1])
     # All signs stand before three digits, as in '€ 2.046' or '2,046 km'. They separate thousands in amounts of money,
     # and if some numbers have no sign.
-    is_larger = np.nansum(np.abs(swapped[2])) > np.nansum(np.abs(stated[2]))
-    is_thousands = is_larger and stated[0] <= swapped[0] and (money or (is_number & ~signed).any())
-    found = swapped if swapped[0] > _CLEARLY * stated[0] or is_thousands else stated
-    return _with_clear_units(words, *found[1:])
+    is_larger = np.nansum(np.abs(swapped[1])) > np.nansum(np.abs(stated[1]))
+    is_thousands = is_larger and n_stated <= n_swapped and (money or (is_number & ~signed).any())
+    return _with_clear_units(words, *(swapped if n_swapped > _CLEARLY * n_stated or is_thousands else stated))
 
 
 def _with_clear_units(
@@ -331,7 +329,7 @@ def _with_clear_units(
     Beside '1.72 m', 172 is in centimetres, and beside '7/10', 7 is a number of points. Beside '90k', '1.5m' may be
     millions.
     """
-    unit, there = reading.get("unit", ""), ~np.isnan(values) & (values != 0)
+    unit, there = reading["unit"], ~np.isnan(values) & (values != 0)
     is_bare = np.array([bool(cells.pattern("bare").fullmatch(word)) for word in words])
     of_bare, of_stated = (np.array(words, object)[there & of] for of in (is_bare, ~is_bare))
     bare, stated = (np.abs(values[there & of]) for of in (is_bare, ~is_bare))
@@ -359,8 +357,8 @@ def _are_minutes(words: Iterable[str]) -> bool:
     return max(short)[0] >= 24 or (max(long)[0] < 2 <= min(short)[0] and max(short) > [12, 0])
 
 
-def _read(words: Sequence[str], counts: np.ndarray, decimal: str) -> tuple[int, dict[str, Any], np.ndarray]:
-    """How many rows are numbers with a decimal point, how they are read, and the numbers of the words, or NaN."""
+def _read(words: list[str], counts: np.ndarray, decimal: str, name: str) -> tuple[dict[str, Any], np.ndarray]:
+    """How words are read as numbers with a decimal point, and these numbers; NaN for other words."""
     clock = "min" if _are_minutes(words) else "h"
     amounts = [cells.measured(word, decimal, clock) for word in words]
     units = Counter[str]()
@@ -376,13 +374,13 @@ def _read(words: Sequence[str], counts: np.ndarray, decimal: str) -> tuple[int, 
     unit, n_rows = (times or units).most_common(1)[0] if units else ("", 0)
     # A letter behind some of the numbers, as in '2A' among '75', and '5a' beside '5b', is no unit.
     is_letter = len(unit) == 1 and unit.isalpha() and not cells.is_clear(unit)
-    if is_letter and n_rows < _NEARLY_ALL * counts[[amount is not None for amount in amounts]].sum():
+    n_numbers = counts[[any(amount or ()) for amount in amounts]].sum()
+    # One '12 miles' does not say that many other numbers are miles, unless the column's name does. Zeros need no unit.
+    is_rare = 20 * units.total() <= n_numbers and unit in {*cells.SIZES} - cells.usual_units(name)
+    if (is_letter and n_rows < _NEARLY_ALL * n_numbers) or is_rare:
         unit = ""
     values = np.array([cells.in_unit(*of, unit) for of in zip(words, amounts, strict=True)], dtype=float)
-    reading = (
-        {"decimal": decimal} | ({"unit": unit} if unit else {}) | ({"clock": clock} if clock == "min" else {})
-    )
-    return int(counts[~np.isnan(values)].sum()), reading, values
+    return {"decimal": decimal, "unit": unit, "clock": clock}, values
 
 
 def _example(words: Sequence[str], found: np.ndarray, unit: str) -> str:

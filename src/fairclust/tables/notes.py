@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
 from fairclust.messages import listed, percent, quoted, shortened
-from fairclust.tables.cells import SIZES, is_named, is_unknown, pattern, unit
+from fairclust.tables.cells import SIZES, is_named, is_unknown, pattern, usual_units
 from fairclust.tables.columns import Asked, Column, without_log
 
 # Whole numbers with at most this many different values may be codes of categories.
@@ -62,8 +61,8 @@ def of_columns(
         kept = {"missing"} if missing == "group" else set()
         if unknown := [repr(value) for value in {*of.dropna()} - kept if is_unknown(str(value))]:
             notes.append(
-                f"{name}: {listed(sorted(unknown))} seem to be missing values, but are groups with bounds of their "
-                "own; empty these cells in the table if their rows are to be treated as missing"
+                f"{name}: missing values seem to be groups with bounds of their own ({listed(sorted(unknown))}); empty "
+                "these cells in the table if their rows are to be treated as missing"
             )
     if left_out := [f"{column.name} ({column.note})" for column in columns if not column.is_feature]:
         notes.append("left out: " + "; ".join(left_out))
@@ -79,8 +78,8 @@ def of_columns(
 
 def _may_be_weights(column: Column) -> bool:
     """Whether the name of a column of numbers is one of weights, without a unit of mass as those of bodies have."""
-    words = [unit(word) for word in re.findall(r"[^\W\d_]+", column.name)]
-    is_mass = any(SIZES.get(of, ("",))[0] == "mass" for of in (*words, column.reading.get("unit", "")))
+    units = {*usual_units(column.name), column.reading.get("unit", "")}
+    is_mass = any(SIZES.get(of, ("",))[0] == "mass" for of in units)
     return column.role == "number" and is_named(column.name, "weights") and not is_mass
 
 
@@ -111,7 +110,7 @@ def far_cells(numbers: Mapping[str, pd.Series], asked: Asked) -> list[str]:
         share = most.cumsum() / squares.sum()
         if share.iloc[-1] > _MOST_VARIANCE:
             rows = most.index[: int((share < _MOST_VARIANCE).sum()) + 1]
-            shown = ", ".join(f"{stated[row]:g} in data row {row + 1:,}" for row in rows)
+            shown = ", ".join(f"{stated[row]:,.10g} in data row {row + 1:,}" for row in rows)
             others = [of for of in ("clip", "log") if name not in getattr(asked, of)]
             options = " or ".join(f"--{of} {quoted(name)}" for of in (*others, "exclude"))
             notes.append(
@@ -129,7 +128,7 @@ def _missing_codes(cells: pd.Series) -> str:
     if not span > 0:
         return ""
     far = [
-        f"{number:g} occurs in {count:,} cells"
+        f"{number:.10g} occurs in {count:,} cells"
         for number, count in cells[is_code].value_counts().items()
         if count > 1 and (max(number - high, low - number) > span or (number < 0 <= low and span >= _WIDE))
     ]

@@ -293,8 +293,8 @@
   // The cheapest method
 
   const ask = document.getElementById("ask").elements;
-  // Settings that use all clusters, with a finite cost.
-  const wholeIn = (chart, cost) => chart.points.filter((p) => !p.collapsed && Number.isFinite(p.values[cost]));
+  // Settings that leave clusters empty have no cost.
+  const wholeIn = (chart, cost) => chart.points.filter((p) => Number.isFinite(p.values[cost]));
   const usableIn = (chart, cost) => wholeIn(chart, cost).filter((p) => !isRandom(p.method, cost));
   const cheapestOf = (points, cost) => points.reduce((a, b) => (b.values[cost] < a.values[cost] ? b : a), points[0]);
   const answer = () => {
