@@ -1,4 +1,4 @@
-"""Rules of the source tree: imports point downward, methods and rules have files of their own, docstrings are short."""
+"""Rules of the source tree: imports point downward, methods and rules have files of their own."""
 
 import ast
 import re
@@ -23,19 +23,6 @@ def test_every_method_has_a_file_of_its_own(root):
     # A file beside the folders of the families is a method.
     files = {p.stem for p in (root / "src/fairclust/methods").glob("[!_]*.py")}
     assert files == {home for home in homes.values() if "." not in home}
-
-
-def test_docstrings_have_at_most_four_lines_or_the_sections_of_numpydoc(root):
-    """Those of metrics get their sections from the decorator `@metric`."""
-    long = []
-    for file in sorted((root / "src/fairclust").rglob("*.py")):
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-                doc = ast.get_docstring(node) or ""
-                is_metric = any(ast.unparse(one).startswith("metric(") for one in node.decorator_list)
-                if sum(map(bool, doc.split("\n"))) > 4 and "\n---" not in doc and not is_metric:
-                    long.append(f"{file.relative_to(root)}: {node.name}")
-    assert not long, "shorten these docstrings, or give them the sections of numpydoc:\n" + "\n".join(long)
 
 
 def test_every_rule_with_outputs_has_a_short_script_of_its_own(root):

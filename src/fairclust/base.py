@@ -12,6 +12,7 @@ from time import perf_counter
 from typing import Any, ClassVar, Self
 
 import numpy as np
+import pandas as pd
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.cluster import kmeans_plusplus
 from sklearn.exceptions import ConvergenceWarning
@@ -552,8 +553,6 @@ class FairClusterer(_Clusters, ClusterMixin, BaseEstimator, ABC):
         diagram = estimator_html_repr(self)
         if getattr(self, "_counts", None) is None:
             return diagram
-        import pandas as pd
-
         counts = pd.DataFrame(self._counts.T, columns=self.groups_)
         counts.loc["all"] = counts.sum()
         sizes = counts.sum(axis=1)

@@ -15,6 +15,7 @@ from numbers import Integral, Real
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from fairclust.messages import UserError, count, shortened, warn
@@ -219,9 +220,6 @@ def factored(sensitive_features: Any, what: str = "sensitive_features") -> Value
     if values.dtype == np.uint8:
         # Codes already, and a billion rows may have them.
         return Values(values, np.arange(256, dtype=np.uint8))
-    # Imported here, so that callers who already have codes do not wait for pandas.
-    import pandas as pd
-
     try:
         entries, names = pd.factorize(values)
     except TypeError as error:

@@ -290,8 +290,6 @@ FALLING = [
     methods.FairAlignmentKMeans(4, transport_weight=1.0),
     methods.FairAlignmentKMeans(4, transport_weight=2.0),
     methods.SociallyFairKMeans(4),
-    methods.VariationalFairKMeans(4),
-    methods.VariationalFairKMedians(4),
 ]
 
 

@@ -78,10 +78,6 @@ def plan_or_error(raw):
     return ""
 
 
-def test_the_shipped_part_is_a_plan():
-    assert plan_or_error(shipped()) == ""
-
-
 @SETTINGS
 @given(st.sampled_from(PLACES), st.sampled_from(["replace", "remove", "rename"]), values)
 @example(("methods", "kmeans", "class"), "replace", "os.path")

@@ -84,11 +84,18 @@ def _term_and_text(line: str) -> tuple[str, str]:
 
 
 def _map(rows: Rows, labels: Any, result: dict[str, Any]) -> dict[str, Any]:
-    """A sample of the rows in two dimensions, between 0 and 1, with cluster and group; and its caption."""
+    """A sample of the rows in two dimensions, by UMAP if it is installed, with cluster and group; and its caption."""
     if not isinstance(rows, RowsInMemory) or min(rows.X.shape) < 2:
         return {"points": []}
     sample = np.random.default_rng(0).permutation(len(rows.X))[:_MOST_POINTS]
-    places, how = _in_two_dimensions(rows.X, sample)
+    components = PCA(2, svd_solver="covariance_eigh").fit(rows.X)
+    places, part = components.transform(rows.X[sample]), components.explained_variance_ratio_.sum()
+    how = f"Two principal components, with {percent(part, 0)} of the variance"
+    if find_spec("umap") and len(sample) > _NEIGHBOURS:
+        from umap import UMAP  # type: ignore[import-not-found]
+
+        umap = UMAP(n_neighbors=_NEIGHBOURS, init=places, random_state=0, n_jobs=1)
+        places, how = umap.fit_transform(rows.X[sample]), "UMAP"
     low, high = np.quantile(places, [0.005, 0.995], axis=0)
     places = np.clip((places - low) / np.maximum(high - low, 1e-300), 0, 1)
     largest = largest_groups(result, len(_COLOURS) - 1)
@@ -99,18 +106,6 @@ def _map(rows: Rows, labels: Any, result: dict[str, Any]) -> dict[str, Any]:
     some = f"{len(sample):,} of {len(rows.X):,} rows, drawn at random"
     shown = some if len(sample) < len(rows.X) else "all rows"
     return {"points": points.to_dict("records"), "map_rows": f"{how}; {shown}"}
-
-
-def _in_two_dimensions(X: np.ndarray, sample: np.ndarray) -> tuple[np.ndarray, str]:
-    """Places of the sampled rows by UMAP, if it is installed, or by principal components; and how, in words."""
-    components = PCA(2, svd_solver="covariance_eigh").fit(X)
-    places, part = components.transform(X[sample]), percent(components.explained_variance_ratio_.sum(), 0)
-    if find_spec("umap") and len(sample) > _NEIGHBOURS:
-        from umap import UMAP  # type: ignore[import-not-found]
-
-        umap = UMAP(n_neighbors=_NEIGHBOURS, init=places, random_state=0, n_jobs=1)
-        return umap.fit_transform(X[sample]), "UMAP"
-    return places, f"Two principal components, with {part} of the variance"
 
 
 def _columns(rows: Rows, args: Raw) -> list[tuple[str, str, str]]:

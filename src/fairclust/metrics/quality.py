@@ -184,9 +184,7 @@ def ncut(W: sp.sparray | sp.spmatrix | ArrayLike, labels: ArrayLike) -> float:
     volume = np.bincount(tail, weights=weights.data, minlength=present.size)[present]
     # The weights of the cut edges are summed directly, so that a partition that cuts no edge scores exactly 0.
     crossing = np.bincount(tail[cut], weights=weights.data[cut], minlength=present.size)[present]
-    if (volume == 0).any():
-        return float("nan")
-    return float((crossing / volume).sum())
+    return float("nan") if (volume == 0).any() else float((crossing / volume).sum())
 
 
 @metric("Error", (0.0, 1.0), "lower", "Kleindessner et al. 2019; Wang et al. 2023 (s-FairSC)", needs="truth")

@@ -130,9 +130,7 @@ def input_of(prepared: Any, W: Any, class_path: str, cell: Cell) -> tuple[Any, A
         means = cell.params.get("mean_tolerance") or ()
         numbers = {name: prepared.numbers[name] for name in means if name in prepared.numbers}
         groups = {**prepared.columns, **numbers} or groups
-    if W is None:
-        return points, groups, None
-    return W, groups, points if points.shape[1] else None
+    return (points, groups, None) if W is None else (W, groups, points if points.shape[1] else None)
 
 
 def warm_up(X: Any, groups: Any, class_path: str, cell: Cell) -> None:

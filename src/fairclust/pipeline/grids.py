@@ -19,9 +19,7 @@ def canonical_json(value: Any) -> str:
             return {str(k): plain(v) for k, v in item.items()}
         if isinstance(item, list | tuple):
             return [plain(v) for v in item]
-        if isinstance(item, int) and not isinstance(item, bool):
-            return float(item)
-        return item
+        return float(item) if isinstance(item, int) and not isinstance(item, bool) else item
 
     return json.dumps(plain(value), sort_keys=True)
 

@@ -577,6 +577,4 @@ def common_verdict(verdicts: Iterable[str]) -> str:
     distinct = set(verdicts)
     if distinct <= {NOT_TESTED, NOT_COMPARABLE}:
         return NOT_COMPARABLE if NOT_COMPARABLE in distinct else NOT_TESTED
-    if distinct == {HOLDS}:
-        return HOLDS
-    return IN_PART if distinct & {HOLDS, IN_PART} else FAILS
+    return HOLDS if distinct == {HOLDS} else IN_PART if distinct & {HOLDS, IN_PART} else FAILS

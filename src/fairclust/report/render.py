@@ -7,7 +7,7 @@ import math
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -223,11 +223,6 @@ def read_data(path: Path, columns: list[str], numbers: Mapping[str, str]) -> pd.
     return pd.read_csv(path, keep_default_na=False, dtype=texts, na_values=empty)[columns].astype(numbers)
 
 
-def _with_code(text: str) -> Markup:
-    """A text for a page, in which names in `backticks` are code."""
-    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
-
-
 def template(package: str, folder: str, name: str) -> Template:
     """A template of a page, in a folder of a package. Its values are escaped, and all of them must be given."""
     # Imported here, because most commands write no page.
@@ -240,5 +235,6 @@ def template(package: str, folder: str, name: str) -> Template:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"unbroken": unbroken, "with_code": _with_code}
+    code = partial(re.sub, r"`([^`]+)`", r"<code>\1</code>")  # names in `backticks`
+    environment.filters |= {"unbroken": unbroken, "with_code": lambda text: Markup(code(str(escape(text))))}
     return environment.get_template(name)

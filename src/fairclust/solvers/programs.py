@@ -86,9 +86,7 @@ class Program:
             options={name: limit for name, limit in limits.items() if limit is not None},
         )
         self.message = done.message
-        if done.x is None:
-            return None
-        return Solution(self._by_name(done.x))
+        return None if done.x is None else Solution(self._by_name(done.x))
 
     def _vertex(self, costs: np.ndarray, bounds: np.ndarray) -> Solution | None:
         equal, below = [], []
