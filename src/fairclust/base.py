@@ -387,7 +387,7 @@ class FairClusterer(_Clusters, ClusterMixin, BaseEstimator, ABC):
         labels[counted] = self.labels_
         others = groups_of_rows(sensitive_features, rest, len(weights))
         labels[rest] = self.predict(_safe_indexing(X, rest), sensitive_features=others)
-        self.labels_ = labels
+        self.labels_, self._counts = labels, None
 
     def _fit_rows(self, X: Any, sensitive_features: Any, weights: np.ndarray | None) -> None:
         self._validate_params()
@@ -544,9 +544,11 @@ class FairClusterer(_Clusters, ClusterMixin, BaseEstimator, ABC):
                     record[name] *= self._cost_unit
 
     def _count(self, codes: np.ndarray) -> None:
-        """Keep the group-by-cluster table for notebooks. The labels of a user's class may not fit, as a run says."""
-        if np.shape(self.labels_) == codes.shape and np.min(self.labels_) >= 0:
-            self._counts = contingency(self.labels_, codes, None, len(self.groups_))
+        """Keep the group-by-cluster table for notebooks, if the labels, perhaps of a user's class, have their form."""
+        labels, K = np.asarray(self.labels_), self.n_clusters
+        are_usual = labels.shape == codes.shape and labels.dtype.kind in "iu"
+        if are_usual and 0 <= labels.min() <= labels.max() < K:
+            self._counts = contingency(labels, codes, K, len(self.groups_))
 
     def _html_repr(self) -> str:
         """scikit-learn's diagram and, after a fit, what was asked, the certificate, sizes and shares, for notebooks."""
@@ -556,7 +558,7 @@ class FairClusterer(_Clusters, ClusterMixin, BaseEstimator, ABC):
         counts = pd.DataFrame(self._counts.T, columns=self.groups_)
         counts.loc["all"] = counts.sum()
         sizes = counts.sum(axis=1)
-        shares = counts.div(sizes, axis=0).map(percent)
+        shares = counts.div(sizes.clip(1), axis=0).map(percent)
         shares.insert(0, "rows", sizes, allow_duplicates=True)
         return f"{diagram}<pre>{escape(repr(self))}</pre>{shares.to_html()}"
 

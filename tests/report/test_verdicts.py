@@ -365,6 +365,7 @@ def test_the_tolerance_of_the_level_makes_no_row_better(tmp_path):
     controlled = table(match={"fairness": "balance", "order": "sse"}, control="plain")
     row = only(judged(controlled, values, plain))
     assert said(row) == (NOT_COMPARABLE, "plain clustering passes as well")
+    assert not any(value.cause for value in row.values)
     # Another reported fairness value tells the method apart, if it has it and plain clustering has not.
     both = reported(tmp_path, "own,balance,0.300", "own,sse,100.0", "own,awd,0.100")
     for awd, verdict in ((0.1, AGREES), (0.2, NOT_COMPARABLE)):

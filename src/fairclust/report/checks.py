@@ -515,8 +515,8 @@ class _Pair(NamedTuple):
 
 
 def _starts(choice: Choice) -> str:
-    """How many starts count, where others leave clusters empty or have no result."""
-    n, asked = len(choice.cells), choice.cells.asked.max()
+    """How many starts of a setting count, where others leave clusters empty or have no result."""
+    n, asked = len(choice.cells), choice.cells.asked.max() if choice.cells.params.all() else 0
     return f" ({n} of {asked:.0f} starts)" if n < asked else ""
 
 

@@ -34,13 +34,13 @@ LEGEND = (
     "Values are means over the starts. Beneath stands what the paper prints. "
     + ", ".join(f"{sign} {verdict}" for verdict, sign in SIGNS.items())
     + " (no value or an impossible one, a time of another machine, at matched fairness another metric than the cost, a "
-    "cost at another fairness, or plain K-means passes as well). Bold is the best value of the paper's methods, which "
-    "we computed for the line 'reported', too. A block that would be too wide has none."
+    "cost at another fairness, or plain K-means passes as well). Bold, if there is any, is the best value of the "
+    "paper's methods, which we computed for the line 'reported', too; a block that would be too wide has none."
 )
 LEVEL = (
     f"{CHOSE} The paper does not publish this setting. The cost is read where the fairness is that of the paper or up "
     "to 2 % less, between two settings if necessary, or at the cheapest setting if all are fairer. So this number is "
-    "no result and is not bold. The cost agrees if it is lower than reported, or higher by 2 % or the scatter of the "
+    "no result and is not bold. A cost agrees if it is lower than reported, or higher by 2 % or the scatter of the "
     "starts at most."
 )
 Rows = list[tuple[str, list[str]]]

@@ -27,7 +27,6 @@ from fairclust.report.selection import (
     reported_level,
     spread,
     where,
-    whole_settings,
 )
 
 AS_PRINTED, MATCHED = "as printed", "matched fairness"
@@ -199,17 +198,13 @@ class Part(NamedTuple):
         """The front of the cells at the fairness that the paper reports for a method; None if it reports none.
 
         If no setting reaches the reported value itself, or the cost there is more than reported, the tolerance of the
-        level counts. It may not make us better than reported, only as good. Only `whole_settings` count, if any.
+        level counts. It may not make us better than reported, only as good.
         """
         number, k = self.spec.number, self.n_clusters
         row = (self.dataset, method, self.spec.own, k, lam)
         if (level := reported_level(match, number, self.reported, *row)) is None:
             return None
         place = {"table": number, "dataset": self.dataset, **of_k(k)}
-        ok = cells[cells.status == "ok"]
-        if len(whole := whole_settings(ok)):
-            lost = cells.index.isin(ok.index.difference(whole.index))
-            cells = cells.assign(status=cells.status.mask(lost, "empty clusters"))
         costs = where(self.reported, **place, method=method, metric=match.order).value
         cost = float(costs.iloc[0]) if len(costs) else math.nan
         choice = at_level(cells, level[0], match, cost)

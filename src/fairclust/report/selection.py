@@ -149,8 +149,13 @@ def at_level(cells: pd.DataFrame, level: float, match: MatchSpec, cost: float = 
 
     The ends are the cheapest setting that is fair enough by its mean, and the fairest of the cheaper ones. If none is
     fair enough, the setting nearest to `level` and `cost` is shown. If the order of `match` is lambda, it is the
-    setting with the smallest one that is fair enough. Interpolated cells have no params.
+    setting with the smallest one that is fair enough. Interpolated cells have no params. Only `whole_settings` count,
+    if there are any.
     """
+    ok = cells[cells.status == "ok"]
+    if len(whole := whole_settings(ok)):
+        lost = cells.index.isin(ok.index.difference(whole.index))
+        cells = cells.assign(status=cells.status.mask(lost, "empty clusters"))
     # Some methods have no lambda.
     is_by_lam = match.order == "lam"
     means = settings_table(cells, [match.fairness, match.order], ["params"])

@@ -91,8 +91,8 @@ def table_rows(
         for row in rows:
             if row.role in ("paper", "variant"):
                 _judge(row, part)
-                _explain(row, spec)
                 _control(row, part)
+                _explain(row, spec)
         table += rows
     return table
 
