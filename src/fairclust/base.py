@@ -548,7 +548,8 @@ class FairClusterer(_Clusters, ClusterMixin, BaseEstimator, ABC):
         labels, K = np.asarray(self.labels_), self.n_clusters
         are_usual = labels.shape == codes.shape and labels.dtype.kind in "iu"
         if are_usual and 0 <= labels.min() <= labels.max() < K:
-            self._counts = contingency(labels, codes, K, len(self.groups_))
+            cells = np.bincount(codes.astype(np.int64) * K + labels, minlength=len(self.groups_) * K)
+            self._counts = cells.reshape(-1, K)
 
     def _html_repr(self) -> str:
         """scikit-learn's diagram and, after a fit, what was asked, the certificate, sizes and shares, for notebooks."""
