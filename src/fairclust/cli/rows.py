@@ -126,9 +126,8 @@ def read_rows(args: Raw, means: Collection[str] = ()) -> RowsInMemory:
         counts = numbers(frame[name], {"decimal": frame.attrs["decimal"]})
         counted = (counts > 0) & np.isfinite(counts)
         if not counted.any():
-            raise UserError(
-                f"--weight: no cell of {shortened(repr(name))} is a positive number. Fix: name a column of numbers"
-            )
+            why = f"no cell of {shortened(repr(name))} is a positive number"
+            raise UserError(f"--weight: {why}. Fix: name a column of numbers")
     decision = decided(frame[counted], args, means)
     preparation = replace(decision.preparation, strict=False)
     groups = preparation.groups(frame)
@@ -227,9 +226,8 @@ def _scales(given: Sequence[str], frame: pd.DataFrame, args: Raw) -> dict[str, l
         name, sign, steps = text.partition("=")
         listed = [one_spelling(step) for step in steps.split(",") if step.strip()]
         if not sign or len(set(listed)) < 2:
-            raise UserError(
-                f"--ordered {text}: expected COLUMN=STEP,STEP,..., such as size=small,medium,large"
-            )
+            form = "COLUMN=STEP,STEP,..., such as size=small,medium,large"
+            raise UserError(f"--ordered {text}: expected {form}")
         scales[_names([name], "ordered", frame, args)[0]] = listed
     return scales
 

@@ -108,9 +108,8 @@ def understand(frame: pd.DataFrame, asked: Asked = Asked()) -> list[Column]:
         if not column.is_feature and column.name in wanted and "constant" not in column.note:
             raise TableError(f"{column.name!r} cannot be a feature: {column.note}")
         if column.name in (*asked.log, *asked.clip) and column.role != "number":
-            raise TableError(
-                f"--log and --clip need a column of numbers, but {column.name!r} is: {column.role}"
-            )
+            what = f"{column.name!r} is: {column.role}"
+            raise TableError(f"--log and --clip need a column of numbers, but {what}")
     if not any(column.is_feature for column in columns):
         why = shortened("; ".join(f"{column.name}: {column.note}" for column in columns), 1000)
         raise TableError(f"no column is left to cluster by ({why or 'there is no other'})")
