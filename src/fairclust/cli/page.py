@@ -42,12 +42,10 @@ def _page(
 ) -> str:
     """A page about the user's table. The template `name` has its own `parts`; `answer` are the lines of the answer."""
     versions = {"fairclust": __version__, "scikit-learn": sklearn.__version__, "NumPy": np.__version__}
-    sizes = (
-        f"{count(len(rows.preparation.features), 'column')} clustered by, {count(len(rows.sizes), 'group')}"
-    )
+    n_columns = count(len(rows.preparation.features), "column")
     return template("fairclust.cli", "pages", f"{name}.html.j2").render(
         title=f"{title} {'standard input' if args.table == '-' else Path(args.table).name}",
-        facts=f"{facts}, {sizes}",
+        facts=f"{facts}, {n_columns} clustered by, {count(len(rows.sizes), 'group')}",
         today=f"{datetime.now(UTC):%Y-%m-%d}",
         versions={**versions, "Python": platform.python_version()},
         answer=map(_term_and_text, answer),
@@ -121,7 +119,9 @@ def _columns(rows: Rows, args: Raw) -> list[tuple[str, str, str]]:
     ids = [name for name in preparation.ids if name not in known]
     lines += [(name, "identifier", "written beside the labels") for name in ids]
     others = dict.fromkeys(args.exclude, "by --exclude") | {args.weight: "how often a row counts"}
-    return lines + [(name, "left out", why) for name, why in others.items() if name]
+    told = {"", *(shown for shown, *_ in lines)}
+    rest = [(shortened(name or ""), "left out", why) for name, why in others.items()]
+    return lines + [line for line in rest if line[0] not in told]
 
 
 def front_page(

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from itertools import product
+from itertools import chain, product
 from typing import Any
 
 import numpy as np
@@ -126,9 +126,8 @@ def read_rows(args: Raw, means: Collection[str] = ()) -> RowsInMemory:
         counts = numbers(frame[name], {"decimal": frame.attrs["decimal"]})
         counted = (counts > 0) & np.isfinite(counts)
         if not counted.any():
-            raise UserError(
-                f"--weight: no cell of {shortened(repr(name))} is a positive number. Fix: name a column of numbers"
-            )
+            why = f"no cell of {shortened(repr(name))} is a positive number"
+            raise UserError(f"--weight: {why}. Fix: name a column of numbers")
     decision = decided(frame[counted], args, means)
     preparation = replace(decision.preparation, strict=False)
     groups = preparation.groups(frame)
@@ -213,7 +212,9 @@ def decided(frame: pd.DataFrame, args: Raw, means: Collection[str] = ()) -> Deci
         scale=args.scale,
         missing=args.missing,
     )
-    stated = [of for file in table_files(args.table) for of in file.parent.parts if "=" in of]
+    args.exclude = listed["exclude"]  # as the page names them
+    folders = [{of for of in file.parent.parts if "=" in of} for file in table_files(args.table)]
+    stated = sorted(folders[0].union(*folders) - folders[0].intersection(*folders))
     notes = [f"the folder {of!r} is no column; write its value into its files to use it" for of in stated[:1]]
     return found._replace(notes=[*found.notes, *notes])
 
@@ -225,9 +226,8 @@ def _scales(given: Sequence[str], frame: pd.DataFrame, args: Raw) -> dict[str, l
         name, sign, steps = text.partition("=")
         listed = [one_spelling(step) for step in steps.split(",") if step.strip()]
         if not sign or len(set(listed)) < 2:
-            raise UserError(
-                f"--ordered {text}: expected COLUMN=STEP,STEP,..., such as size=small,medium,large"
-            )
+            form = "COLUMN=STEP,STEP,..., such as size=small,medium,large"
+            raise UserError(f"--ordered {text}: expected {form}")
         scales[_names([name], "ordered", frame, args)[0]] = listed
     return scales
 
@@ -239,11 +239,8 @@ def _weight(frame: pd.DataFrame, args: Raw) -> list[str]:
 
 def _names(given: Sequence[str], option: str, frame: pd.DataFrame, args: Raw) -> list[str]:
     """The columns that an option names, as separate arguments or separated by commas."""
-    names = [
-        one_spelling(part)
-        for name in given
-        for part in ([name] if one_spelling(name) in frame else name.split(","))
-    ]
+    parts = ([name] if one_spelling(name) in frame else name.split(",") for name in given)
+    names = [*map(one_spelling, chain.from_iterable(parts))]
     for name in names:
         if name not in frame:
             hint = nearest(name, frame.columns)

@@ -188,7 +188,9 @@ def unit(text: str) -> str:
 
 def usual_units(name: str) -> set[str]:
     """The units that numbers without one may have: years, per cent, and those in the column's name (°C in 'temp_c')."""
-    return {unit(sign + of) for of in re.split(r"[\W_]+", plain(name)) for sign in ("", "°")} | {"year", "%"}
+    words = re.findall(r"[^\W_]+", re.sub(r"(?<=[a-zà-ÿ])(?=[A-Z])", " ", plain(name)))
+    words += [first + sign + second for first, second in pairwise(words) for sign in ("", " ", "/")]
+    return {unit(sign + of) for of in words for sign in ("", "°")} | {"year", "%"}
 
 
 def by_any_sign(text: str) -> tuple[float, str] | None:
@@ -279,7 +281,8 @@ def steps(words: Iterable[str]) -> list[str]:
         # Words such as 'none' and '-' say that a cell is missing, unless the scale has them.
         lowest = [word for word in unknown if scale.get(_bare(word), at[0]) not in at]
         at += [scale[_bare(word)] for word in lowest]
-        if -1 not in at and len(set(at)) > 2:
+        # Of two words for one step, neither is above the other.
+        if -1 not in at and len({*of_words, *map(_bare, lowest)}) == len({*at}) > 2:
             return [word for _, word in sorted(zip(at, [*known, *lowest], strict=True))]
     if len(known) < 3:
         return []
@@ -290,12 +293,12 @@ def steps(words: Iterable[str]) -> list[str]:
     heads = "".join(sorted({word[0].upper() for word in known}))
     signs = [word[1:] for word in known if word[1:]]
     n_both = len(known) - len(heads)
-    are_marked = (
-        bool(signs) if heads.isalpha() else n_both > 1 or ("-" in signs and (n_both > 0 or "+" in signs))
-    )
-    if any(
-        all(re.fullmatch(rf"[{first}](-|\+*)", word) for word in known) for first in ("0-6", "A-Ga-g")
-    ) and (are_marked or heads == "ABCDF" or (len(heads) > 3 and "ABCDEFG".startswith(heads))):
+    are_mixed = n_both > 1 or ("-" in signs and (n_both > 0 or "+" in signs))
+    are_marked = bool(signs) if heads.isalpha() else are_mixed
+    forms = (r"[0-6][+-]?", r"[A-Ga-g][+-]?|A\++")
+    if any(all(re.fullmatch(form, word) for word in known) for form in forms) and (
+        are_marked or heads == "ABCDF" or (len(heads) > 3 and "ABCDEFG".startswith(heads))
+    ):
         way = 1 if heads[0] == "0" else -1
         return sorted(known, key=lambda word: (word[0].upper(), way * (word.count("+") - word.count("-"))))
     numbered = [pattern("numbered").match(pattern("stage").sub("", key(word))) for word in known]

@@ -108,9 +108,8 @@ def understand(frame: pd.DataFrame, asked: Asked = Asked()) -> list[Column]:
         if not column.is_feature and column.name in wanted and "constant" not in column.note:
             raise TableError(f"{column.name!r} cannot be a feature: {column.note}")
         if column.name in (*asked.log, *asked.clip) and column.role != "number":
-            raise TableError(
-                f"--log and --clip need a column of numbers, but {column.name!r} is: {column.role}"
-            )
+            what = f"{column.name!r} is: {column.role}"
+            raise TableError(f"--log and --clip need a column of numbers, but {what}")
     if not any(column.is_feature for column in columns):
         why = shortened("; ".join(f"{column.name}: {column.note}" for column in columns), 1000)
         raise TableError(f"no column is left to cluster by ({why or 'there is no other'})")
@@ -150,6 +149,7 @@ def _of_text(text: pd.Series, name: str, asked: Asked) -> Column:
     """The role of a column of text, in which no cell is missing."""
     entries, found = pd.factorize(text)
     words, counts = found.tolist(), np.bincount(entries)
+    first = shortened(repr(words[0]))
     unknown = np.array([cells.is_unknown(word) for word in words])
 
     def share(fits: Any) -> float:
@@ -163,7 +163,7 @@ def _of_text(text: pd.Series, name: str, asked: Asked) -> Column:
         months = {word[:3].lower() for word in words if cells.pattern("month_year").fullmatch(word)}
         are_dates = are_nearly_all("date") or (are_nearly_all("month_year") and len(months) > 2)
         if name not in asked.features and are_dates:
-            return Column(name, "left out", f"dates, such as {shortened(repr(words[0]))}")
+            return Column(name, "left out", f"dates, such as {first}")
         if cells.are_truths(words):
             ways = shortened(", ".join(map(repr, sorted(np.array(words)[~unknown].tolist()))), 200)
             note = f"truth values: {ways} are read as yes or no"
@@ -175,30 +175,29 @@ def _of_text(text: pd.Series, name: str, asked: Asked) -> Column:
             return _codes(text, name, f"codes, such as {shortened(repr((codes or words)[0]))}", asked)
     reading, values = find_reading(words, counts, asked.decimal, name)
     there, any_odd, distinct = ~np.isnan(values), name in asked.numbers, len(words)
+    n_rare = reading.pop("rare", 0)
 
     def fit_nearly_all(fits: np.ndarray) -> bool:
-        return share(fits) >= max(_NEARLY_ALL * share(there | ~unknown), _SOME)
+        return share(fits) >= max(_NEARLY_ALL * (share(there | ~unknown) - n_rare / len(text)), _SOME)
 
     if any_odd and not there.any():
-        raise TableError(
-            f"--numbers: no cell of {name!r} is a number, the first is {shortened(repr(words[0]))}"
-        )
+        raise TableError(f"--numbers: no cell of {name!r} is a number, the first is {first}")
     if any_odd or fit_nearly_all(there):
         reading |= {"odd": True} if any_odd else {}
         note = _example(words, values, reading["unit"])
         are_limits = bool({*"<>≤≥+"} & {*"".join(words)}) and there.sum() > 1 == len({*values[there]})
         if are_limits and name not in asked.measured:
-            return Column(
-                name, "category", f"all would be the number {values[there][0]:.10g}, so they are categories"
-            )
+            note = f"all would be the number {values[there][0]:.10g}, so they are categories"
+            return Column(name, "category", note)
         column = Column(name, "number", note, reading, odd_cells(text[~there[entries]]))
         return _number(column, pd.Series(values[entries], text.index).dropna(), asked)
     # Numbers in units that mean the same in all columns do not become categories.
     units = [(cells.by_any_sign(word) if reading else None) for word in words]
     known = [of is not None and (not of[1] or cells.is_clear(of[1])) for of in units]
     strange = text[~(there | unknown)[entries]]
-    are_many = share(there) > 0.5
-    if (are_many and distinct > min(MAX_CATEGORIES, 0.5 * len(text))) or fit_nearly_all(there | known):
+    are_many = share(there) > (0.5 if distinct > MAX_CATEGORIES else 0.9)
+    is_long = distinct > MAX_CATEGORIES or FEW_ROWS <= len(text) < 2 * distinct
+    if (are_many and is_long) or fit_nearly_all(there | known):
         unit = f" in {reading['unit']!r}" if reading["unit"] else ""
         raise TableError(
             f"{name!r} holds numbers{unit}, but {count(len(strange), 'cell')} of {len(text):,} do not fit, the first "
@@ -208,14 +207,13 @@ def _of_text(text: pd.Series, name: str, asked: Asked) -> Column:
         )
     many = f"{distinct:,} different values in {len(text):,} rows"
     if distinct > 0.5 * len(text) and are_nearly_all("several"):
-        shown = shortened(repr(words[0]))
-        why = f"several numbers in a cell, such as {shown}; to cluster by them, give each a column of its own"
+        why = f"several numbers in a cell, such as {first}; to cluster by them, give each a column of its own"
         return Column(name, "left out", why)
     if distinct > _NEARLY_ALL * len(text):
         return Column(name, "identifier", f"an identifier: {many}")
     if distinct > 0.5 * len(text):
         return Column(name, "left out", f"free text: {many}")
-    if not (are_many or share([of is not None for of in units]) > 0.5):
+    if share([of is not None for of in units]) <= 0.5:
         return Column(name, "category", _rare(text))
     note = f"{count(len(strange), 'cell')} such as {shortened(repr(strange.iloc[0]))} are no numbers in one unit, so "
     note += f"all are categories; --numbers {quoted(name)} takes these cells as missing"
@@ -229,8 +227,7 @@ def _number(column: Column, values: pd.Series, asked: Asked) -> Column:
         return label
     reading = {**column.reading, **({"log": True} if name in asked.log else {})}
     if name in asked.clip:
-        ends = numbers(values, {"log": name in asked.log}).quantile([0.01, 0.99])
-        reading["clip"] = ends.tolist()
+        reading["clip"] = numbers(values, {"log": name in asked.log}).quantile([0.01, 0.99]).tolist()
     return replace(column, reading=reading)
 
 
@@ -259,7 +256,7 @@ def _as_label(column: Column, values: pd.Series, asked: Asked) -> Column | None:
         is_named = cells.pattern("id_name").search(name)
         if span < 1.1 * n_rows or (is_plain and (rises or one_length or is_named)):
             why = f"an identifier: {distinct:,} different whole numbers in {n_rows:,} rows"
-            return Column(name, "identifier", why)
+            return Column(name, "identifier", f"{why}; --numbers {quoted(name)} measures them")
     is_coded = cells.is_named(name, "coded") and not cells.is_named(name, "amounts")
     is_code = is_coded or (cells.is_named(name, "codes") and high >= 100)
     # Numbers of phones may be written in groups, and '945xx' is a code.
@@ -380,7 +377,7 @@ def _read(words: list[str], counts: np.ndarray, decimal: str, name: str) -> tupl
     if (is_letter and n_rows < _NEARLY_ALL * n_numbers) or is_rare:
         unit = ""
     values = np.array([cells.in_unit(*of, unit) for of in zip(words, amounts, strict=True)], dtype=float)
-    return {"decimal": decimal, "unit": unit, "clock": clock}, values
+    return {"decimal": decimal, "unit": unit, "clock": clock, "rare": is_rare * units.total()}, values
 
 
 def _example(words: Sequence[str], found: np.ndarray, unit: str) -> str:
