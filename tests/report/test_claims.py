@@ -120,7 +120,7 @@ def test_the_levels_that_both_methods_reach(fronts):
     assert judge("compare", fronts, options=equal("front"), methods=TURNED) == "does not hold"
     # Only the best start satisfies this, at some of the levels.
     assert judge("compare", fronts, options=equal("front", factor=0.88)) == "holds in part"
-    # A level without a value hides nothing of the others.
+    # If one level cannot be tested, the others still count.
     cells = fronts.cells.assign(balance=fronts.cells.sse.where(fronts.cells.lam == 1))
     asked = {"metrics": ["balance"], "options": equal("front", order="sse", direction="lower")}
     found, numbers = verdict("compare", replace(fronts, cells=cells), **asked)

@@ -160,7 +160,7 @@ def compare(case: Case) -> Finding:
 
 
 def _short(value: float) -> str:
-    """A number in four digits, without an exponent."""
+    """A number in four digits; large ones without an exponent."""
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 

@@ -252,7 +252,7 @@ def move_points(
         old[:, :, stale] = charges(counts[:, None, stale, None] - leaving, stale[:, None])
         new[..., stale] = charges(counts[:, None, None, stale] + entering, stale)
         if moves.weighted and len(stale) < n_clusters:
-            # Other points, of other weights, may be the next to move between a stale cluster and another one.
+            # The next point to move from or to a stale cluster may be another one now, and have another weight.
             old[..., stale] = charges(counts[:, None, :, None] - entering, each[:, None])
             new[:, :, stale] = charges(counts[:, None, None] + leaving, each)
         (old_worst, old_charged), (new_worst, new_charged) = old, new
