@@ -180,7 +180,7 @@ def possible(*options: Sequence[str]) -> set[str]:
 
 
 def decided(frame: pd.DataFrame, args: Raw, means: Collection[str] = ()) -> Decision:
-    """The roles of the columns of a table, or of a sample of its rows, as the options ask."""
+    """The roles of the columns of a table, or of a sample of it, as the options ask; sets the names in `args.exclude`."""
     lists = ("sensitive", "features", "exclude", "id", "categories", "numbers", "log", "clip")
     listed: dict[str, Any] = {name: _names(getattr(args, name), name, frame, args) for name in lists}
     scales, how = _scales(args.ordered, frame, args), ("numbers", "log", "clip", "ordered")
@@ -212,7 +212,7 @@ def decided(frame: pd.DataFrame, args: Raw, means: Collection[str] = ()) -> Deci
         scale=args.scale,
         missing=args.missing,
     )
-    args.exclude = listed["exclude"]  # as the page names them
+    args.exclude = listed["exclude"]  # one name each, for the page
     folders = [{of for of in file.parent.parts if "=" in of} for file in table_files(args.table)]
     stated = sorted(folders[0].union(*folders) - folders[0].intersection(*folders))
     notes = [f"the folder {of!r} is no column; write its value into its files to use it" for of in stated[:1]]
