@@ -180,7 +180,7 @@ def possible(*options: Sequence[str]) -> set[str]:
 
 
 def decided(frame: pd.DataFrame, args: Raw, means: Collection[str] = ()) -> Decision:
-    """The roles of the columns of a table, or of a sample of it, as the options ask; sets the names in `args.exclude`."""
+    """The roles of the columns of a table, or of a sample of it, as the options ask. Sets names in `args.exclude`."""
     lists = ("sensitive", "features", "exclude", "id", "categories", "numbers", "log", "clip")
     listed: dict[str, Any] = {name: _names(getattr(args, name), name, frame, args) for name in lists}
     scales, how = _scales(args.ordered, frame, args), ("numbers", "log", "clip", "ordered")
