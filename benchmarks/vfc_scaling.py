@@ -40,7 +40,7 @@ def measure(N: int, K: int, J: int, d: int) -> dict[str, float]:
     repeats = 3 if N * K > 20_000_000 else 7
     return {
         "distances": least(lambda: points.measure(centers), repeats),
-        "soft pass": least(lambda: points.soft_moments(5.0, prices), repeats),
+        "soft pass": least(lambda: points.soft(5.0, prices, curved=True), repeats),
         "hard pass": least(lambda: points.hard(1.0, prices), repeats),
     }
 

@@ -72,7 +72,7 @@ def inner_tiles(args: argparse.Namespace) -> dict[str, float]:
     prices = np.random.default_rng(SEED).normal(scale=0.1, size=(2, 20))
     return {
         "seconds": least(lambda: points.soft(5.0, prices), 5),
-        "with_moments": least(lambda: points.soft_moments(5.0, prices), 5),
+        "with_moments": least(lambda: points.soft(5.0, prices, curved=True), 5),
     }
 
 

@@ -91,11 +91,10 @@ class Map(NamedTuple):
     lists: Listing | None = None
 
 
-def soft_sums(chunk: Chunk, by: Map, name: str) -> tuple[Any, ...]:
-    """The results of `Points.soft` or `soft_moments`, followed by the sum over rows of the least potential."""
+def soft_sums(chunk: Chunk, by: Map, curved: bool) -> tuple[Any, ...]:
+    """The results of `Points.soft`, followed by the sum over rows of the least potential."""
     return total_of(
-        (*getattr(points, name)(by.scale, by.offset), points.row_min_sum)
-        for _, _, points in _blocks(chunk, by)
+        (*points.soft(by.scale, by.offset, curved), points.row_min_sum) for _, _, points in _blocks(chunk, by)
     )
 
 

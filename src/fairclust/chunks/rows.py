@@ -31,7 +31,7 @@ from fairclust.chunks.sources import Chunk, ChunkError, slices_of
 from fairclust.chunks.survey import Survey, survey
 from fairclust.chunks.table import ChunkTable
 from fairclust.kernels.listed import ListedPoints, many_short
-from fairclust.kernels.points import TiledPoints, worth_listing
+from fairclust.kernels.points import SoftSums, TiledPoints, worth_listing
 from fairclust.outputs import atomic_write
 
 # All starts run on the first _FIRST_ROWS rows of the sample. The best one continues on _MORE_ROWS times as many rows,
@@ -76,7 +76,7 @@ class ChunkedPoints:
     exact. `n_passes` counts the passes over all rows, the survey included.
     """
 
-    weights = None
+    weights, late_moments = None, False
 
     def __init__(
         self,
@@ -147,11 +147,8 @@ class ChunkedPoints:
         by = self.map_of(1.0, np.zeros((self.n_groups, self.n_clusters)))
         return int(self._sum(rows_beyond, by, limit)[0])
 
-    def soft(self, scale: float, offset: np.ndarray) -> tuple[np.ndarray, float, float]:
-        return self._sum(soft_sums, self.map_of(scale, offset), "soft")
-
-    def soft_moments(self, scale: float, offset: np.ndarray) -> tuple[np.ndarray, float, float, np.ndarray]:
-        return self._sum(soft_sums, self.map_of(scale, offset), "soft_moments")
+    def soft(self, scale: float, offset: np.ndarray, curved: bool = False) -> SoftSums:
+        return self._sum(soft_sums, self.map_of(scale, offset), curved)
 
     def hard(self, scale: float, offset: np.ndarray) -> tuple[ChunkLabels, np.ndarray, float]:
         return self._hard(self.map_of(scale, offset))

@@ -40,6 +40,8 @@ _BLOCK_ROWS = 1 << 14
 # Second moments and sums are first computed for every tile of a block, and then added. A block has as many tiles as fit
 # into this many bytes, but at least _LEAST_TILES.
 _PRODUCT_BYTES, _LEAST_TILES = 1 << 24, 128
+# The results of `Points.soft`.
+SoftSums = tuple[np.ndarray, float, float, np.ndarray]
 
 
 # Without the flag "reassoc" sums keep their order, so distances do not depend on the number of features in a sweep.
@@ -394,6 +396,10 @@ class Potentials:
         return np.bincount(layout.group, layout.count, self.n_groups)
 
     @property
+    def late_moments(self) -> bool:
+        return self.lists is None and self.n_clusters >= _MANY_CLUSTERS
+
+    @property
     def rounding(self) -> float:
         return 1e-14 if self.a.dtype == np.float64 else 1e-7
 
@@ -510,16 +516,9 @@ class Potentials:
             paid, lost = weights * paid, weights * lost
         return np.bincount(labels, paid, self.n_clusters), np.bincount(labels, lost, self.n_clusters)
 
-    def soft(self, scale: float, offset: np.ndarray) -> tuple[np.ndarray, float, float]:
-        return self._soft(scale, offset, np.empty((0, 0, 0)))
-
-    def soft_moments(self, scale: float, offset: np.ndarray) -> tuple[np.ndarray, float, float, np.ndarray]:
-        moments = np.zeros((self.n_groups, self.n_clusters, self.n_clusters))
-        return *self._soft(scale, offset, moments), moments
-
-    def _soft(self, scale: float, offset: np.ndarray, moments: np.ndarray) -> tuple[np.ndarray, float, float]:
-        """`soft`, which also adds the second moments to `moments`, unless this is empty."""
+    def soft(self, scale: float, offset: np.ndarray, curved: bool = False) -> SoftSums:
         layout, dtype, n_clusters = self.layout, self.a.dtype, self.n_clusters
+        moments = np.zeros((self.n_groups if curved else 0, n_clusters, n_clusters))
         mass = np.empty((layout.n_tiles, n_clusters))
         potential = np.empty(layout.n_tiles)
         logsum = np.empty(layout.n_tiles)
@@ -529,17 +528,17 @@ class Potentials:
         # Every tile has its own products, which are added in the order of the tiles. Each block of tiles overwrites the
         # products of the block before.
         most = layout.n_tiles
-        if len(moments):
+        if curved:
             most = min(most, max(_LEAST_TILES, _PRODUCT_BYTES // (dtype.itemsize * n_clusters**2)))
-        products = np.empty((most if len(moments) else 0, n_clusters, n_clusters), dtype)
+        products = np.empty((most if curved else 0, n_clusters, n_clusters), dtype)
         for tiles in blocks(layout.n_tiles, max(1, most)):
             a, part = self.a[tiles], layout.part(tiles)
             weight = None if self.weight is None else self.weight[tiles]
             out = mass[tiles], potential[tiles], logsum[tiles], products
             run_over_tiles(_soft, part.n_tiles, a.size, a, dtype.type(scale), shifted, part, weight, *out)
-            if len(moments):
+            if curved:
                 add_by_group(products[: part.n_tiles], part.group, moments)
-        return self._summed(scale, base, mass, potential, logsum)
+        return *self._summed(scale, base, mass, potential, logsum), moments
 
     def _summed(
         self, scale: float, base: np.ndarray, mass: np.ndarray, potential: np.ndarray, logsum: np.ndarray

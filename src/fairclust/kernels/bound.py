@@ -40,7 +40,7 @@ def bound_iteration(
         mass, clustering, t = _small_loop(*place, target, *numbers, offset, b, floor, before)
     else:
         for t in range(_MAX_ITER + 1):
-            mass, clustering, logsum = points.soft(1.0 + t / lipschitz, offset)
+            mass, clustering, logsum, _ = points.soft(1.0 + t / lipschitz, offset)
             if _update(t, mass, clustering, logsum, target, *numbers, offset, b, floor, before):
                 break
     return t, offset, mass, clustering, before[0]

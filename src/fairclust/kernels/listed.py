@@ -13,7 +13,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import DTypeLike
 
-from fairclust.kernels.assignment import Potentials, cluster_moments
+from fairclust.kernels.assignment import Potentials, SoftSums, cluster_moments
 from fairclust.kernels.fast import FAST, exp, where_less
 from fairclust.kernels.tiles import (
     TILE,
@@ -331,7 +331,7 @@ class ListedPoints(Potentials):
         """Go on with lists that points of the same rows have made, for the same centres or others."""
         self._clusters[:], self._known, self._measured = kept, True, False
 
-    def soft(self, scale: float, offset: np.ndarray) -> tuple[np.ndarray, float, float]:
+    def soft(self, scale: float, offset: np.ndarray, curved: bool = False) -> SoftSums:
         self._measure()
         layout, dtype = self.layout, self.a.dtype
         self._shares, mass = np.empty_like(self.a), np.empty((layout.n_tiles, self.n_clusters))
@@ -340,13 +340,10 @@ class ListedPoints(Potentials):
         map_of = self.a, self._clusters, dtype.type(scale), (offset - base).astype(dtype)
         out = self._shares, mass, potential, logsum
         run_over_tiles(_soft_listed, layout.n_tiles, self.a.size, *map_of, layout, *out)
-        return self._summed(scale, base, mass, potential, logsum)
-
-    def soft_moments(self, scale: float, offset: np.ndarray) -> tuple[np.ndarray, float, float, np.ndarray]:
-        sums = self.soft(scale, offset)
-        products = np.zeros((self.n_groups, self.n_clusters, self.n_clusters))
-        _products_listed(self._shares, self._clusters, self.layout, products)
-        return *sums, products
+        moments = np.zeros((self.n_groups if curved else 0, self.n_clusters, self.n_clusters))
+        if curved:
+            _products_listed(self._shares, self._clusters, self.layout, moments)
+        return *self._summed(scale, base, mass, potential, logsum), moments
 
     def hard(self, scale: float, offset: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
         return self.priced(offset / scale)[:3]

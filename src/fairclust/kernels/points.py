@@ -21,6 +21,7 @@ from fairclust.kernels.assignment import (
     _LEAST_TILES,
     _PRODUCT_BYTES,
     Potentials,
+    SoftSums,
     _argmin,
     _distances,
     cluster_moments,
@@ -99,6 +100,10 @@ class Points(Protocol):
         """The number of points of each group, or the sum of their weights, shape (J,)."""
 
     @property
+    def late_moments(self) -> bool:
+        """Whether second moments take so long that only those that are used should be computed, in a further pass."""
+
+    @property
     def rounding(self) -> float:
         """Relative rounding error of sums of softmax rows. The errors of single terms partly cancel."""
 
@@ -111,15 +116,13 @@ class Points(Protocol):
     def n_beyond(self, limit: float) -> int:
         """The number of points all of whose potentials are above a limit."""
 
-    def soft(self, scale: float, offset: np.ndarray) -> tuple[np.ndarray, float, float]:
+    def soft(self, scale: float, offset: np.ndarray, curved: bool = False) -> SoftSums:
         """Sums of the softmax rows ``s_p = softmax(-(scale * a_p + offset[group of p]))``.
 
-        These are the table of their sums (J, K), the sum of ``s_pk a_pk``, and the sum over points of
-        ``log sum_k exp(-(scale * a_pk + offset[group of p, k]))``.
+        These are the table of their sums (J, K), the sum of ``s_pk a_pk``, the sum over points of
+        ``log sum_k exp(-(scale * a_pk + offset[group of p, k]))``, and the second moments, which are empty unless
+        `curved`: the sums of ``s_p s_p'`` of each group, shape (J, K, K), for Newton's method.
         """
-
-    def soft_moments(self, scale: float, offset: np.ndarray) -> tuple[np.ndarray, float, float, np.ndarray]:
-        """The results of `soft`, and the sums of ``s_p s_p'`` of each group, shape (J, K, K), for Newton's method."""
 
     def hard(self, scale: float, offset: np.ndarray) -> tuple[Any, np.ndarray, float]:
         """Labels of the cheapest clusters, shape (N,), their table (J, K), and the sum of their potentials.

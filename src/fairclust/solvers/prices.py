@@ -104,7 +104,7 @@ class Prices(NamedTuple):
     n_passes: int = 0
     converged: bool = True
     value: float = 0.0  # the smoothed dual
-    # (n_groups, n_clusters, n_clusters); its curvature, while Newton's method runs
+    # (n_groups, n_clusters, n_clusters); its curvature, if Newton's method needs it
     moments: np.ndarray = np.empty(0)
 
 
@@ -162,6 +162,9 @@ def dual_prices(
         for _ in range(max_steps):
             if current.error <= enough or criterion.work.is_done(part):
                 break
+            if not len(current.moments):
+                *_, moments = points.soft(1.0 / temperature, current.prices / temperature, curved=True)
+                current = current._replace(moments=moments)
             trial = _newton_step(criterion, current, temperature, damping, unit, n_points)
             if trial is None:
                 damping = min(grow * damping, _MOST_DAMPING)
@@ -202,7 +205,9 @@ def _evaluate(points: Points, criterion: Criterion, y: np.ndarray, temperature: 
     """The smoothed dual at the multipliers `y`, and its derivatives."""
     criterion.work.pass_over(points.n_samples * points.n_clusters)
     prices = criterion.prices(y)
-    mass, cost, logsum, moments = points.soft_moments(1.0 / temperature, prices / temperature)
+    mass, cost, logsum, moments = points.soft(
+        1.0 / temperature, prices / temperature, not points.late_moments
+    )
     violation = error = float(criterion.excess(mass).max())
     value = -temperature * logsum
     if criterion.shares is None:

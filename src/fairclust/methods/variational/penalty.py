@@ -103,7 +103,7 @@ class _Smoothed(NamedTuple):
 def _evaluate(
     points: Points, prices: np.ndarray, temperature: float, lam: float, targets: Targets
 ) -> _Smoothed:
-    mass, potential, logsum, moments = points.soft_moments(1.0 / temperature, prices / temperature)
+    mass, potential, logsum, moments = points.soft(1.0 / temperature, prices / temperature, curved=True)
     value = -temperature * logsum - float((mass * prices).sum()) + lam * padded_fairness(mass, targets)
     if not np.isfinite(value):
         raise Diverged(f"the smoothed energy is {value} at temperature {temperature:g} (lam={lam:g})")
