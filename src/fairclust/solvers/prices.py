@@ -165,6 +165,7 @@ def dual_prices(
             if not len(current.moments):
                 *_, moments = points.soft(1.0 / temperature, current.prices / temperature, curved=True)
                 current = current._replace(moments=moments)
+                n_passes += 1
             trial = _newton_step(criterion, current, temperature, damping, unit, n_points)
             if trial is None:
                 damping = min(grow * damping, _MOST_DAMPING)
