@@ -128,9 +128,8 @@ def _log_overload(x):  # type: ignore[no-untyped-def]
         # log(1 + f) = 2 atanh(s) = 2 (s + s^3 / 3 + s^5 / 5 + ...), with abs(s) <= 0.172
         s = quotient(f, 2.0 + f)
         z = s * s
-        y = 2.0 / 21.0
-        for m in (19.0, 17.0, 15.0, 13.0, 11.0, 9.0, 7.0, 5.0, 3.0):
-            y = y * z + 2.0 / m
+        y = ((((2.0 / 21.0 * z + 2.0 / 19.0) * z + 2.0 / 17.0) * z + 2.0 / 15.0) * z + 2.0 / 13.0) * z + 2.0 / 11.0
+        y = (((y * z + 2.0 / 9.0) * z + 2.0 / 7.0) * z + 2.0 / 5.0) * z + 2.0 / 3.0
         return np.float64(np.int32(n)) * 0.6931471805599453 + (y * z * s + 2.0 * s)
 
     return double
