@@ -22,7 +22,6 @@ from fairclust.report.printed import LEGEND, LEVEL, Printed, printed
 from fairclust.report.render import (
     MISSING,
     Table,
-    escape_markdown,
     joined,
     method_text,
     read_data,
@@ -188,13 +187,9 @@ def make_scoreboard(
         }
         for row in row_verdicts(board).itertuples()
     ]
-    lead = [
-        f"{of['paper']}: " + ", ".join(f"{n} {what}" for what, n in list(of.items())[1:]) for of in counts
-    ]
-    lead = [f"- {escape_markdown(line)}." for line in lead]
     table = Table("Every row of the papers' tables, with its verdict", shown)
     notes = [f"- {verdict}: {meaning}." for verdict, meaning in VERDICTS.items()]
-    lines = [f"# {table.title}", "", *lead, "", *table.markdown(), "", *notes, ""]
+    lines = [f"# {table.title}", "", *Table("rows", counts).markdown(), "", *table.markdown(), "", *notes, ""]
     write_as(stem, csv=board.to_csv(index=False), md="\n".join(lines))
 
 
