@@ -41,6 +41,7 @@ settings.load_profile("same")
 def pytest_configure(config):
     # Many fits of tests are short, so they stop before they have converged.
     config.addinivalue_line("filterwarnings", "ignore::sklearn.exceptions.ConvergenceWarning")
+    # The command shows warnings as notes, and nobody can act on these.
     config.addinivalue_line("filterwarnings", "error::numba.core.errors.NumbaWarning")
 
 

@@ -128,6 +128,7 @@ def _log_overload(x):  # type: ignore[no-untyped-def]
         # log(1 + f) = 2 atanh(s) = 2 (s + s^3 / 3 + s^5 / 5 + ...), with abs(s) <= 0.172
         s = quotient(f, 2.0 + f)
         z = s * s
+        # In a loop, Numba would warn of its own variables when it compiles kernels of points with weights.
         y = ((2.0 / 21.0 * z + 2.0 / 19.0) * z + 2.0 / 17.0) * z + 2.0 / 15.0
         y = ((y * z + 2.0 / 13.0) * z + 2.0 / 11.0) * z + 2.0 / 9.0
         y = ((y * z + 2.0 / 7.0) * z + 2.0 / 5.0) * z + 2.0 / 3.0

@@ -162,6 +162,7 @@ def dual_prices(
         for _ in range(max_steps):
             if current.error <= enough or criterion.work.is_done(part):
                 break
+            # Late moments are computed only at prices from which a step is taken.
             if not len(current.moments):
                 *_, moments = points.soft(1.0 / temperature, current.prices / temperature, curved=True)
                 current = current._replace(moments=moments)
