@@ -13,17 +13,17 @@ from twins import counts_of, means_of, medoids_of, padded_fairness, vfc
 WAYS = {VariationalFairKMeans: ("sqeuclidean", means_of), VariationalFairKMedians: ("euclidean", medoids_of)}
 
 
-@pytest.mark.parametrize("n_groups", [1, 2, 3])
+@pytest.mark.parametrize("n_groups, precision", [(1, "double"), (2, "double"), (3, "double"), (3, "single")])
 @pytest.mark.parametrize("lam", [5.0, 60.0])
 @pytest.mark.parametrize("cls", WAYS)
-def test_replays_the_papers_update(grouped_blobs, cls, n_groups, lam):
+def test_replays_the_papers_update(grouped_blobs, cls, n_groups, lam, precision):
     (metric, update), (X, codes) = WAYS[cls], grouped_blobs(n_groups=n_groups, seed=n_groups)
     start = X[np.random.default_rng(1).choice(len(X), 4, replace=False)]
     labels, energies, inner, centers = vfc(
         lambda centers: cdist(X, centers, metric), lambda labels: update(X, labels, 4), start, codes, lam,
         target=np.bincount(codes) / len(codes),
     )  # fmt: skip
-    model = cls(4, lam=lam, init=start, precision="double", match_reference=True)
+    model = cls(4, lam=lam, init=start, precision=precision, match_reference=True)
     model.fit(X, sensitive_features=codes)
     np.testing.assert_array_equal(model.labels_, labels)
     np.testing.assert_allclose(model.cluster_centers_, centers)

@@ -32,7 +32,7 @@ def bound_iteration(
     iteration has diverged, the bound is not finite.
     """
     shape = len(target), points.n_clusters
-    numbers = float(lam), float(lipschitz), _MAX_ITER, _TOL
+    numbers = float(lam), float(lipschitz), points.rounding > 1e-10
     target = np.asarray(target, dtype=float)
     offset, b, floor, before = np.zeros(shape), np.zeros(shape), np.zeros(shape[0]), np.full(2, np.inf)
     if isinstance(points, Potentials) and points.a.size <= _SMALL_ENTRIES:
@@ -47,9 +47,7 @@ def bound_iteration(
 
 
 @njit(cache=True, nogil=True)
-def _update(  # type: ignore[no-untyped-def]
-    t, mass, clustering, logsum, target, lam, lipschitz, max_iter, tol, offset, b, floor, before
-):
+def _update(t, mass, clustering, logsum, target, lam, lipschitz, single, offset, b, floor, before):  # type: ignore[no-untyped-def]
     """Add ``(lam/L) b`` to the offset, from the sums of the pass after t updates, unless the iteration ends here.
 
     `b` is that of the update before, and `before` holds the bound and the logsum of the pass before. All arrays are
@@ -59,18 +57,24 @@ def _update(  # type: ignore[no-untyped-def]
     for j in range(n_groups):
         if t == 0:
             floor[j] = _LEAST_SHARE * mass[j].sum()
+        base = offset[j].min()
         for k in range(n_clusters):
+            if single:
+                # The pass has rounded the offset, for all points of the group alike. Without this correction, the
+                # error of the bound can exceed the tolerance.
+                exact = offset[j, k] - base
+                logsum -= mass[j, k] * (exact - np.float64(np.float32(exact)))
             mass[j, k] = max(mass[j, k], floor[j])
     if t > 0:
         # sum s log(s/s_in) + s (a + lam b), with log s = log s_in - (a + lam b)/L - log Z.
         linear = clustering + lam * (mass * b).sum()
         bound = (1.0 - 1.0 / lipschitz) * linear - (logsum - before[1])
-        at_rest = t > 2 and abs(bound - before[0]) <= tol * abs(before[0])
+        at_rest = t > 2 and abs(bound - before[0]) <= _TOL * abs(before[0])
         before[0] = bound
         if at_rest or not np.isfinite(bound):
             return True
     before[1] = logsum
-    if t >= max_iter:
+    if t >= _MAX_ITER:
         return True
     for k in range(n_clusters):
         total = mass[:, k].sum()
@@ -81,9 +85,7 @@ def _update(  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _small_loop(  # type: ignore[no-untyped-def]
-    a, layout, row_min_sum, target, lam, lipschitz, max_iter, tol, offset, b, floor, before
-):
+def _small_loop(a, layout, row_min_sum, target, lam, lipschitz, single, offset, b, floor, before):  # type: ignore[no-untyped-def]
     """The updates and their passes over the points in one compiled function: mass, clustering term and their number."""
     n_tiles, n_clusters = a.shape[0], a.shape[1]
     n_groups = len(target)
@@ -109,8 +111,6 @@ def _small_loop(  # type: ignore[no-untyped-def]
         add_by_group(per_tile, layout.group, mass)
         clustering = potential.sum() + row_min_sum
         logsum = logsums.sum() - taken_out
-        if _update(
-            t, mass, clustering, logsum, target, lam, lipschitz, max_iter, tol, offset, b, floor, before
-        ):
+        if _update(t, mass, clustering, logsum, target, lam, lipschitz, single, offset, b, floor, before):
             return mass, clustering, t
         t += 1
