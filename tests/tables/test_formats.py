@@ -205,12 +205,22 @@ def test_text_under_another_name_and_encoding(people, tmp_path):
         read_table(tmp_path / "t.zip")
 
 
-def test_names_in_two_rows_are_joined(people, tmp_path):
-    rows = [["who", "", "where"], ["sex", "age", ""], *people.astype(str).to_numpy().tolist()]
+@pytest.mark.parametrize(
+    ("top", "below", "names"),
+    [
+        (["who", "", "where"], ["sex", "age", ""], ["who sex", "who age", "where"]),
+        (["", "22", "23"], ["sex", "age", "age"], ["sex", "22 age", "23 age"]),
+        (["22", "22", ""], ["sex", "age", "town"], ["22 sex", "22 age", "22 town"]),
+    ],
+)
+def test_names_in_two_rows_are_joined(people, tmp_path, top, below, names):
+    rows = [top, below, *people.astype(str).to_numpy().tolist()]
     (tmp_path / "t.csv").write_text("\n".join(map(";".join, rows)), encoding="utf-8")
     frame = read_table(tmp_path / "t.csv")
-    assert [*frame] == ["who sex", "who age", "where"]
-    assert frame.attrs["notes"] == ["the names of the columns are in two rows, as in 'who sex'"]
+    assert [*frame] == names
+    assert frame.attrs["notes"] == [
+        f"the names of the columns are in two rows, as in '{max(names, key=len)}'"
+    ]
 
 
 def test_merged_cells_and_hidden_sheets(people, tmp_path):

@@ -44,13 +44,13 @@ def read(cells, name="x", **asked):
         ("1.2M", 1.2e6), ("$3.5 million", 3.5e6), ("12k€", 12e3), ("100,-", 100), ("٣", 3), ("120/80", None),
         ("1'005.-", 1005), ("5 m3/h", 5), ("90 mL/min/1.73 m²", 90), ("4.5 x10^9/L", 4.5), ("250 10⁹/L", 250),
         ("1,200 ft2", 1200), ("95 ft2", 95), ("5 ft2", 5), ("12 ft 3", 12.25), ("5 ft 2", 5 + 1 / 6), ("94¹⁾", 94),
-        ("12 %¹", 12), ("5 ft²", 5), ("3 cm²", 3),
+        ("12 %¹", 12), ("5 ft²", 5), ("3 cm²", 3), ("10 mn", 10), ("€10 mn", 1e7), ("%12.5", 12.5), ("1.2万元", 12e3),
         ("4.5 out of 5 stars", 4.5), ("2 lata", 2), ("2 139:-", 2139), ("+/-5", 5), ("62 1/min", 62),
         ("8.9 x 10^5", 890e3), ("14.30 Uhr", 14.5), ("2:05 min", 125 / 3600), ("350 mille", 350e3), ("3 mld", 3e9),
         ("21st", 21), ("3º", 3), ("70¹", 70), ("3.5²", 3.5), ("15³ kg", 15), ("4.5x10⁹", 4.5e9), ("110³", 110),
         ("11st 7 lb", 11.5), ("3ème", 3), ("5'11\"", 5 + 11 / 12), ("4'40\"", None),
         ("P123", None), ("Q3", None), ("2020-01-01", None), ("1,5", None), ("10-20", None), ("(5", None),
-        ("", None), ("km", None),
+        ("", None), ("km", None), ("5 lat 3 mies.", 5.25), ("3年6ヶ月", 3.5), ("50 тыс. руб.", 5e4), ("Rp 9", 9),
     ],
 )  # fmt: skip
 def test_a_cell_that_states_a_number(text, number):
@@ -107,7 +107,7 @@ def test_units_of_one_kind_are_converted_and_others_are_an_error():
     np.testing.assert_allclose(read(["5 years", "3 years", "80", "60"] * 40), [5, 3, 80, 60] * 40)
     np.testing.assert_allclose(read([*["1,200 km", "1,500 km"] * 60, "3", "8"])[:2], [1200, 1500])
     np.testing.assert_allclose(read(["1013 hPa", "980 mbar"] * 40), [1013, 980] * 40)
-    np.testing.assert_allclose(read(["6 900 zł", "5 000,50 PLN"] * 40), [6900, 5000.5] * 40)
+    np.testing.assert_allclose(read(["6 900 zł", "5 000,50 PLN", "86 złotych"] * 40), [6900, 5000.5, 86] * 40)
     # In German, j are years.
     assert column(["45 j", "3 mon", "12 j"] * 40).role == "category"
     assert column(["2 ans", "6 mois"] * 40).note == "'2 ans' is read as 2 (unit: year)"
@@ -154,7 +154,7 @@ def test_percentages_among_many_shares_are_an_error():
         (999, range(18, 91), True), (999.9, range(18, 91), True), (-9, range(18, 91), True),
         (-99, [0.5, 2.25, 8.5], True), (9999, [1, 2, 3], True), (9999999, [1, 2, 3], True),
         (9, [1, 2], True), (-1, range(0, 50), True), (99, range(18, 91), False), (-1, [0, 1], False),
-        (9, range(1, 9), False), (-9, range(-20, 20), False), (500, range(18, 91), False),
+        (9, range(1, 6), True), (9, range(1, 9), False), (-9, range(-20, 20), False), (500, range(18, 91), False),
     ],
 )  # fmt: skip
 def test_repeated_numbers_far_from_all_others_may_be_missing_values(code, numbers, is_told):
@@ -338,6 +338,8 @@ def test_the_first_note_names_odd_cells_and_rows_with_them_can_be_left_out():
         ([f"{['main', 'set', 'deck'][i % 3]}-{i % 12 + 1:02d}" for i in range(N)], "x", "category"),
         ([f"{i % 28 + 1}th March {2000 + i % 20}" for i in range(N)], "x", "left out"),
         ([f"{i % 28 + 1} de mayo de {2000 + i % 20}" for i in range(N)], "x", "left out"),
+        ([f"{i % 28 + 1} мая {2000 + i % 20} г." for i in range(N)], "x", "left out"),
+        ([f"who came for {i} days" if i % 2 else "none" for i in range(N)], "x", "left out"),
         ([["Mar-24", "Apr-23", "Okt-22", "k.A."][i % 4] for i in range(N)], "x", "left out"),
         (["7 von 10 Punkten", "10 Punkte"] * 100, "x", "category"), (["SEP-01", "SEP-02"] * 100, "x", "category"),
     ],
@@ -402,9 +404,9 @@ def test_truth_values_in_several_spellings():
         ["low (<18,5)", "normal (18,5-24,9)", "more (25-29,9)", "high (30+)"],
         ["unter 18", "18-65", "über 65"], ["0", "1-2", "3+"], ["<1000 €", "1000-2000 €", ">2000 €"],
         ["900 - 1.000", "1.000 - 1.500", ">1.500"], ["unter 500 €", "500 - 1.000 €", "1.000 - 2.000 €"],
-        ["t/m 17", "18 t/m 34", "35 t/m 64", "65 en ouder"],
+        ["t/m 17", "18 t/m 34", "35 t/m 64", "65 en ouder"], ["<15 min", "15-30 min", "30-60 min", "1 hr+"],
         ["とても不満", "不満", "普通", "満足"], ["Helt uenig", "Delvist uenig", "Delvist enig", "Helt enig"],
-        ["A+", "A", "A-", "B+", "B"], ["Level 1", "Level 2", "Level 10"],
+        ["A+", "A", "A-", "B+", "B"], ["Level 1", "Level 2", "Level 10"], ["6-", "6", "7-", "7", "7+", "10"],
         ["I", "II", "III", "IV"], ["★", "★★", "★★★"], ["0", "3", "3+", "4-", "4"], ["1+", "1", "1-", "2+", "3"],
         ["1", "2-", "3+", "4"], ["légère", "modérée", "sévère"], ["scarso", "sufficiente", "discreto"],
         ["stimme nicht zu", "stimme eher nicht zu", "teils/teils", "stimme eher zu", "stimme voll zu"],
@@ -413,10 +415,10 @@ def test_truth_values_in_several_spellings():
         ["nada satisfecho", "poco satisfecho", "muy satisfecho"], ["I", "IIA", "IIB", "IV"],
         ["dissatisfied", "neither satisfied nor dissatisfied", "satisfied"], ["unlikely", "rather likely", "likely"],
         ["6-12 months", "1-2 years", "3-5 years"], ["100-500 m", "1-5 km", "5-10 km"], ["NYHA I", "NYHA II", "NYHA IV"],
-        ["18-24 years", "25-34 years", "45+"], ["1-4 h", "5-8 h", "9-12"],
+        ["18-24 years", "25-34 years", "45+"], ["1-4 h", "5-8 h", "9-12"], ["do 9 zł", "od 9 do 20 zł", "20-50 zł"],
         ["(18,25]", "(25,35]", "(35,50]"], ["[0, 1)", "[1, 2)", "[2, 10)"], ["A", "B", "C", "D", "F"],
         ["befriedigend (3)", "gut (2)", "sehr gut (1)"], ["péssimo", "regular", "bom", "ótimo"],
-        ["neg", "trace", "1+", "3+"], ["★★☆☆☆", "★★★☆☆", "★★★★★"],
+        ["neg", "trace", "1+", "3+"], ["★★☆☆☆", "★★★☆☆", "★★★★★"], ["3年未満", "3年以上5年未満", "5-9年", "10年以上"],
         ["None (0)", "mild (1)", "severe (2)"], ["keine", "leicht", "schwer"], ["-", "+", "++"],
         ["low", "med", "high", "vhigh"], ["easy", "difficult", "very difficult"], ["worse", "same", "better"],
         ["Freshman", "Sophomore", "Junior", "Senior"], ["podstawowe", "zawodowe", "średnie", "wyższe"],

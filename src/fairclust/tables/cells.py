@@ -121,12 +121,12 @@ def measured(text: str, decimal: str, clock: str = "h") -> tuple[float, str] | N
         return None
     before, after = found["before"] or "", (found["after"] or "").strip()
     number = as_number(found["number"], decimal, signs)
-    if number is None or (before and not is_currency(before)):
+    if number is None or (before not in ("", "%") and not is_currency(before)):
         return None
     if before and after == "m":
         after = "M"
     times = pattern("times_sign").fullmatch(after) or pattern("times_sign").fullmatch(after.lower())
-    if times and times[1] == "T" and not is_currency(before + times[2]):
+    if times and times[1] in ("T", "mn") and not is_currency(before + times[2]):
         times = None
     # Numbers of many digits with a letter are codes, and '12B' can be a flat.
     if times and (len(times[1]) > 1 or (times[1] in after and abs(number) < 1e6)):
@@ -289,18 +289,20 @@ def steps(words: Iterable[str]) -> list[str]:
     # Stars, signs of a currency, or '+', '++', '+++'.
     if len({*"".join(known)} - {"☆"}) == 1 and not known[0].isalnum():
         return sorted(known, key=lambda word: len(word.rstrip("☆")))
-    # Marks such as A-, or '2+', which is better than 2. Of digits, '3+' alone is a limit. Strength is measured from 0.
-    heads = "".join(sorted({word[0].upper() for word in known}))
-    signs = [word[1:] for word in known if word[1:]]
-    n_both = len(known) - len(heads)
+    # Marks such as A-, or '2+', which is better than 2. Of digits, '3+' alone is a limit. Strength is measured from 0,
+    # and marks up to 10 grow with the number.
+    top = {word: word.rstrip("+-").zfill(2).upper() for word in known}
+    heads = "".join(sorted({of[1] for of in top.values()}))
+    signs = [word[-1] for word in known if word[-1] in "+-"]
+    n_both = len(known) - len({*top.values()})
     are_mixed = n_both > 1 or ("-" in signs and (n_both > 0 or "+" in signs))
     are_marked = bool(signs) if heads.isalpha() else are_mixed
-    forms = (r"[0-6][+-]?", r"[A-Ga-g][+-]?|A\++")
+    forms = (r"(?:\d|10)[+-]?", r"[A-Ga-g][+-]?|A\++")
     if any(all(re.fullmatch(form, word) for word in known) for form in forms) and (
         are_marked or heads == "ABCDF" or (len(heads) > 3 and "ABCDEFG".startswith(heads))
     ):
-        way = 1 if heads[0] == "0" else -1
-        return sorted(known, key=lambda word: (word[0].upper(), way * (word.count("+") - word.count("-"))))
+        way = 1 if "0" in heads or max(heads) in "789" else -1
+        return sorted(known, key=lambda word: (top[word], way * (word.count("+") - word.count("-"))))
     numbered = [pattern("numbered").match(pattern("stage").sub("", key(word))) for word in known]
     places = [int(of[1]) for of in numbered if of]
     if len({*places}) == len(known) and not all(word.isdecimal() for word in known):
@@ -345,7 +347,7 @@ def _range(word: str, decimal: str, *, in_units: bool) -> tuple[float, float] | 
         return None
     # The unit of '100-500 m' is that of its last number.
     of = unit(found["of"]) or (limits[1] or limits[0])[1]
-    units = [unit(found["of_low"]) or limits[0][1] or of, of] if in_units else []
+    units = [unit(found["of_low"]) or limits[0][1] or of, of or unit(found["of_low"])] if in_units else []
     if not all(name in SIZES for name in units):
         return None
     sizes = [SIZES[name][1] for name in units] or [1.0, 1.0]
@@ -353,7 +355,7 @@ def _range(word: str, decimal: str, *, in_units: bool) -> tuple[float, float] | 
     if high < low:
         return None
     above = math.inf if found["above"] or found["over"] else high
-    return (-math.inf, low) if found["under"] else (low, above)
+    return (-math.inf, low) if found["under"] or (found["below"] and not found["high"]) else (low, above)
 
 
 def is_named(name: str, words: str) -> bool:

@@ -209,9 +209,11 @@ def _of_text(text: pd.Series, name: str, asked: Asked) -> Column:
     if distinct > 0.5 * len(text) and are_nearly_all("several"):
         why = f"several numbers in a cell, such as {first}; to cluster by them, give each a column of its own"
         return Column(name, "left out", why)
-    if distinct > _NEARLY_ALL * len(text):
+    are_sentences = 2 * sum(word.count(" ") > 2 for word in words) > distinct
+    if distinct > _NEARLY_ALL * len(text) and not are_sentences:
         return Column(name, "identifier", f"an identifier: {many}")
-    if distinct > 0.5 * len(text):
+    # Half of the comments can be 'none'.
+    if distinct > 0.5 * len(text) or (are_sentences and distinct > max(0.2 * len(text), MAX_CATEGORIES)):
         return Column(name, "left out", f"free text: {many}")
     if share([of is not None for of in units]) <= 0.5:
         return Column(name, "category", _rare(text))

@@ -130,7 +130,8 @@ def _missing_codes(cells: pd.Series) -> str:
     far = [
         f"{number:.10g} occurs in {count:,} cells"
         for number, count in cells[is_code].value_counts().items()
-        if count > 1 and (max(number - high, low - number) > span or (number < 0 <= low and span >= _WIDE))
+        if count > 1
+        and (number - high >= span or low - number > span or (number < 0 <= low and span >= _WIDE))
     ]
     return " and ".join(far)
 

@@ -235,9 +235,7 @@ def open_table(path: Path, form: Format) -> Opened:
     end = _suffix(path)
     with _plain_errors(path, form):
         if end in _WORKBOOKS and _is_workbook(path):
-            sheet, notes, has_decimals = _sheet_as_csv(path, form)
-            # In a sheet without decimals, '1.050' beside '950' is text, as in a CSV.
-            decimal = form.decimal or (form.usual if has_decimals else None)
+            sheet, notes, decimal = _sheet_as_csv(path, form)
             form = form._replace(delimiter="\t", decimal=decimal, encoding="utf-8")
             opened = _open_text(path, form, partial(io.BytesIO, sheet))
             return opened._replace(notes=[*opened.notes, *notes], options=("sheet", "header_row"))
@@ -490,7 +488,8 @@ def more_commas(cells: Iterable[str]) -> int:
 def _header_place(rows: Sequence[Sequence[str]]) -> int:
     """The place of the row with the names of the columns: the first that is nearly as full as the fullest ones.
 
-    The rows above it must be titles: as wide as it, or of a single cell above at least three.
+    The rows above it must be titles: as wide as it, or of a single cell above at least three. If a name occurs twice,
+    the names of groups of columns stand above it.
     """
     filled = [sum(bool(cell.strip()) for cell in row) for row in rows]
     most = sorted(filled)[-2:][0]  # a single row may have cells too many
@@ -498,6 +497,9 @@ def _header_place(rows: Sequence[Sequence[str]]) -> int:
     are_titles = (
         len(row) == len(rows[place]) or n < 2 < most for row, n in zip(rows[:place], filled, strict=False)
     )
+    names = [*filter(None, rows[place])]
+    if place and len({*names}) < len(names) and filled[place - 1] > 1:
+        place -= 1
     return place if all(are_titles) else 0
 
 
@@ -531,12 +533,13 @@ def _heading(
         below = rows.pop(0)
         if any(word and not name for name, word in zip(names, below, strict=True)):
             # A merged cell spans several columns, which have their own names below it.
-            span = ""
+            span, groups = "", [*names]
             for i, word in enumerate(below):
                 span = names[i] or span
-                is_spanned = not names[i] or not "".join(names[i + 1 : i + 2])
+                is_twice = groups.count(names[i]) > 1 or below.count(word) > 1
+                is_spanned = is_twice or not (names[i] and "".join(names[i + 1 : i + 2]))
                 names[i] = f"{span} {word}".strip() if word and is_spanned else names[i]
-            joined = next(name for name, word in zip(names, below, strict=True) if word)
+            joined = max((name for name, word in zip(names, below, strict=True) if word), key=len)
             notes.append(f"the names of the columns are in two rows, as in {shortened(repr(joined))}")
         else:
             notes.append(
@@ -575,10 +578,11 @@ def _arff_head(lines: Iterable[str], path: Path) -> tuple[int, list[str]]:
     )
 
 
-def _sheet_as_csv(path: Path, form: Format) -> tuple[bytes, list[str], bool]:
+def _sheet_as_csv(path: Path, form: Format) -> tuple[bytes, list[str], str | None]:
     """The sheet that is asked for, has an expected name, or is the largest; and a note on others.
 
-    Lines count the rows of the sheet, also those that are empty. The last result is whether a number has decimals.
+    Lines count the rows of the sheet, also those that are empty. The last result is the decimal point. In a sheet
+    without decimals it is None, because '1.050' beside '950' is text, as in a CSV.
     """
     from python_calamine import CalamineWorkbook, SheetVisibleEnum
 
@@ -615,12 +619,16 @@ def _sheet_as_csv(path: Path, form: Format) -> tuple[bytes, list[str], bool]:
                 row[left] = rows[top][left]
     if is_filled:
         notes.append(f"cells of the sheet {name!r} that span several rows count for each of these rows")
-    has_decimals = any(isinstance(cell, float) and cell % 1 for row in cells[name] for cell in row)
+    decimal = form.decimal
+    if any(isinstance(cell, float) and cell % 1 for row in cells[name] for cell in row):
+        texts = (cell for row in cells[name] for cell in row if isinstance(cell, str))
+        decimal = decimal or ("," if more_commas(texts) > 0 else form.usual)
+        rows = [[_cell_text(cell, decimal) for cell in row] for row in cells[name]]
     text = io.StringIO()
     csv.writer(text, delimiter="\t", lineterminator="\n").writerows(
         [*compress(row, columns[name])] if any(row) else [] for row in rows
     )
-    return text.getvalue().encode(), notes, has_decimals
+    return text.getvalue().encode(), notes, decimal
 
 
 def _cell_text(cell: Any, decimal: str) -> str:
