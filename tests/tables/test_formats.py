@@ -209,12 +209,16 @@ def test_text_under_another_name_and_encoding(people, tmp_path):
     ("top", "below", "names"),
     [
         (["who", "", "where"], ["sex", "age", ""], ["who sex", "who age", "where"]),
-        (["", "22", "23"], ["sex", "age", "age"], ["sex", "22 age", "23 age"]),
+        (
+            ["", "22", "", "", "23", ""],
+            ["sex", "age", "town", "x", "age", "town"],
+            ["sex", "22 age", "22 town", "22 x", "23 age", "23 town"],
+        ),
         (["22", "22", ""], ["sex", "age", "town"], ["22 sex", "22 age", "22 town"]),
     ],
 )
 def test_names_in_two_rows_are_joined(people, tmp_path, top, below, names):
-    rows = [top, below, *people.astype(str).to_numpy().tolist()]
+    rows = [top, below, *([*row, *row][: len(top)] for row in people.astype(str).to_numpy().tolist())]
     (tmp_path / "t.csv").write_text("\n".join(map(";".join, rows)), encoding="utf-8")
     frame = read_table(tmp_path / "t.csv")
     assert [*frame] == names
@@ -231,7 +235,7 @@ def test_merged_cells_and_hidden_sheets(people, tmp_path):
     for i in range(10 * N):
         book.active.append([f"name {i}", i, i, i])
     sheet = book.create_sheet("Data")
-    for row in [["sex", "age"], *([None, age] for age in people["age"])]:
+    for row in [["sex", "age"], [None, "1.030,5"], *([None, age + 0.5] for age in people["age"][1:])]:
         sheet.append(row)
     for first, last, word in ((2, 11, "f"), (12, N + 1, "m")):
         sheet.cell(first, 1, word)
@@ -239,6 +243,7 @@ def test_merged_cells_and_hidden_sheets(people, tmp_path):
     book.save(tmp_path / "t.xlsx")
     frame = read_table(tmp_path / "t.xlsx")
     assert frame["sex"].tolist() == ["f"] * 10 + ["m"] * (N - 10)
+    assert frame["age"].tolist() == [1030.5, *(people["age"][1:] + 0.5)]
     assert (
         frame.attrs["notes"][-1]
         == "cells of the sheet 'Data' that span several rows count for each of these rows"

@@ -44,7 +44,7 @@ def read(cells, name="x", **asked):
         ("1.2M", 1.2e6), ("$3.5 million", 3.5e6), ("12k€", 12e3), ("100,-", 100), ("٣", 3), ("120/80", None),
         ("1'005.-", 1005), ("5 m3/h", 5), ("90 mL/min/1.73 m²", 90), ("4.5 x10^9/L", 4.5), ("250 10⁹/L", 250),
         ("1,200 ft2", 1200), ("95 ft2", 95), ("5 ft2", 5), ("12 ft 3", 12.25), ("5 ft 2", 5 + 1 / 6), ("94¹⁾", 94),
-        ("12 %¹", 12), ("5 ft²", 5), ("3 cm²", 3), ("10 mn", 10), ("€10 mn", 1e7), ("%12.5", 12.5), ("1.2万元", 12e3),
+        ("12 %¹", 12), ("5 ft²", 5), ("3 cm²", 3), ("Euro 5", None), ("€10 mn", 1e7), ("%12.5", 12.5), ("1.2万元", 12e3),
         ("4.5 out of 5 stars", 4.5), ("2 lata", 2), ("2 139:-", 2139), ("+/-5", 5), ("62 1/min", 62),
         ("8.9 x 10^5", 890e3), ("14.30 Uhr", 14.5), ("2:05 min", 125 / 3600), ("350 mille", 350e3), ("3 mld", 3e9),
         ("21st", 21), ("3º", 3), ("70¹", 70), ("3.5²", 3.5), ("15³ kg", 15), ("4.5x10⁹", 4.5e9), ("110³", 110),
@@ -87,7 +87,7 @@ def test_names_of_amounts_and_limits_are_not_taken_for_codes_and_marks():
 def test_units_of_one_kind_are_converted_and_others_are_an_error():
     np.testing.assert_allclose(read(["1.5 km", "500 m", "2 km"] * 40), [1.5, 0.5, 2.0] * 40)
     np.testing.assert_allclose(read(["2 Stunden", "90 min", "1h30"] * 40), [2, 1.5, 1.5] * 40)
-    np.testing.assert_allclose(read(["1h", "90m", "45m"] * 40), [1, 1.5, 0.75] * 40)
+    np.testing.assert_allclose(read(["1h", "90m", "45m", "1h 30 mn", "6 mn"] * 40), [1, 1.5, 0.75, 1.5, 0.1] * 40)
     # A few times among metres or prices are odd cells.
     np.testing.assert_allclose(read(["90 m"] * 119 + ["3 years"]), [90] * 119 + [np.nan])
     np.testing.assert_allclose(read(["€ 57.95"] * 119 + ["12 h"]), [57.95] * 119 + [np.nan])

