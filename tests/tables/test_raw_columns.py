@@ -87,7 +87,9 @@ def test_names_of_amounts_and_limits_are_not_taken_for_codes_and_marks():
 def test_units_of_one_kind_are_converted_and_others_are_an_error():
     np.testing.assert_allclose(read(["1.5 km", "500 m", "2 km"] * 40), [1.5, 0.5, 2.0] * 40)
     np.testing.assert_allclose(read(["2 Stunden", "90 min", "1h30"] * 40), [2, 1.5, 1.5] * 40)
-    np.testing.assert_allclose(read(["1h", "90m", "45m", "1h 30 mn", "6 mn"] * 40), [1, 1.5, 0.75, 1.5, 0.1] * 40)
+    np.testing.assert_allclose(
+        read(["1h", "90m", "45m", "1h 30 mn", "6 mn"] * 40), [1, 1.5, 0.75, 1.5, 0.1] * 40
+    )
     # A few times among metres or prices are odd cells.
     np.testing.assert_allclose(read(["90 m"] * 119 + ["3 years"]), [90] * 119 + [np.nan])
     np.testing.assert_allclose(read(["€ 57.95"] * 119 + ["12 h"]), [57.95] * 119 + [np.nan])
