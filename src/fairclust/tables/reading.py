@@ -628,7 +628,7 @@ def _sheet_as_csv(path: Path, form: Format) -> tuple[bytes, list[str], bool]:
         # Numbers have no decimal point of their own, so a comma in texts beside them can be one.
         if has_typed and form.decimal is None and more_commas(of for of in column if isinstance(of, str)) > 0:
             for row, cell in zip(rows[places[name] + 1 :], column[places[name] + 1 :], strict=True):
-                if isinstance(cell, str):
+                if isinstance(cell, str) and measured(cell, ",") is not None:
                     row[i] = row[i].replace(".", "").replace(",", form.usual)
     text = io.StringIO()
     csv.writer(text, delimiter="\t", lineterminator="\n").writerows(
