@@ -32,7 +32,8 @@ def bound_iteration(
     iteration has diverged, the bound is not finite.
     """
     shape = len(target), points.n_clusters
-    numbers = float(lam), float(lipschitz), points.rounding > 1e-10
+    is_single = points.rounding > 1e-10
+    numbers = float(lam), float(lipschitz), is_single
     target = np.asarray(target, dtype=float)
     offset, b, floor, before = np.zeros(shape), np.zeros(shape), np.zeros(shape[0]), np.full(2, np.inf)
     if isinstance(points, Potentials) and points.a.size <= _SMALL_ENTRIES:
@@ -60,8 +61,8 @@ def _update(t, mass, clustering, logsum, target, lam, lipschitz, single, offset,
         base = offset[j].min()
         for k in range(n_clusters):
             if single:
-                # The pass has rounded the offset, for all points of the group alike. Without this correction, the
-                # error of the bound can exceed the tolerance.
+                # A pass in single precision has rounded the offset, for all points of the group alike. Without this
+                # correction, the error of the bound can exceed the tolerance.
                 exact = offset[j, k] - base
                 logsum -= mass[j, k] * (exact - np.float64(np.float32(exact)))
             mass[j, k] = max(mass[j, k], floor[j])

@@ -100,7 +100,7 @@ def _exp_overload(x):  # type: ignore[no-untyped-def]
 
     def exp(x):  # type: ignore[no-untyped-def]
         x = where_less(x, floor, floor, x)
-        # In 32 bits, because AVX2 has no instruction that makes 64-bit integers of real numbers.
+        # AVX2 converts real numbers to integers of 32 bits only.
         n = np.int32(x * log2e - half)
         f = real(n)
         r = (x - f * ln2_hi) - f * ln2_lo

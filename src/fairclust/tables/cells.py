@@ -212,7 +212,7 @@ def in_unit(text: str, found: tuple[float, str] | None, own: str) -> float | Non
     number, name = found
     is_time = SIZES.get(own, ("",))[0] == "time"
     if name == "mn" and not is_time:
-        number, name = 1e6 * number, ""
+        number, name = number * _TIMES[name], ""
     if own[:1] == "/" and not name and "/" in text:
         return number / SIZES[own][1]
     if name in (own, ""):

@@ -367,10 +367,10 @@ def _read(words: list[str], counts: np.ndarray, decimal: str, name: str) -> tupl
     # Among hours, 'm' are minutes, so that the column is not measured in metres.
     times = Counter({unit: n for unit, n in units.items() if cells.SIZES.get(unit, ("",))[0] == "time"})
     # If a few of the cells are times, as one '12 h' among prices or metres, the column is not one of times.
-    letters = sum(units[of] for of in ("m", "M", "J", "a", "mn"))
+    letters = sum(units[of] for of in (*cells.WORDS["time_letters"], "M"))
     if 20 * times.total() <= units.total() or 2 * (times.total() + letters) <= units.total():
         times.clear()
-        del units["mn"]  # millions
+        del units["mn"]  # These are millions.
     unit, n_rows = (times or units).most_common(1)[0] if units else ("", 0)
     # A letter behind some of the numbers, as in '2A' among '75', and '5a' beside '5b', is no unit.
     is_letter = len(unit) == 1 and unit.isalpha() and not cells.is_clear(unit)

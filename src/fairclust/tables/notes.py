@@ -134,6 +134,7 @@ def _missing_codes(cells: pd.Series) -> str:
         and (
             max(number - high, low - number) > span
             or (number < 0 <= low and span >= _WIDE)
+            # Among answers from 1 to 5, but not on a scale of 1, 3, 5, 7 and 9.
             or ((low, high, number) == (1, 5, 9) and not (cells == 7).any())
         )
     ]

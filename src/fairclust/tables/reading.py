@@ -625,7 +625,7 @@ def _sheet_as_csv(path: Path, form: Format) -> tuple[bytes, list[str], bool]:
     for i, column in enumerate(zip(*cells[name], strict=True)):
         has_typed = any(isinstance(cell, float) and cell % 1 for cell in column)
         has_decimals |= has_typed
-        # Numbers have no decimal point of their own, so a comma in texts beside them can be one.
+        # A sheet stores numbers without a decimal sign, so the texts beside them may have a comma.
         if has_typed and form.decimal is None and more_commas(of for of in column if isinstance(of, str)) > 0:
             for row, cell in zip(rows[places[name] + 1 :], column[places[name] + 1 :], strict=True):
                 if isinstance(cell, str) and measured(cell, ",") is not None:
