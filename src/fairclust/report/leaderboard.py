@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+from bisect import bisect_left
 from collections.abc import Iterator
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +27,6 @@ EQUAL = 1e-3
 """Costs that differ by less than this share are equal."""
 _APART, _DEARER = 2.0, 1.1
 """The largest ratios of the deviations and of the costs of two settings between which a cost is read."""
-_RESAMPLES = 10_000
 _FEWEST = 5
 """With fewer data sets there is no interval, because the bootstrap would draw the same few again and again."""
 _LEAST_GAIN = 0.05
@@ -122,26 +123,36 @@ def start_costs(scores: pd.DataFrame, cost: str) -> pd.DataFrame:
     return table.assign(best=best, value=np.maximum(table.value, best))
 
 
-def interval(excess: pd.DataFrame, rng: np.random.Generator) -> tuple[float, float]:
+def interval(excess: pd.DataFrame) -> tuple[float, float]:
     """Bootstrap interval (95 %) of the median over instances of the median over starts; NaN for few data sets.
 
-    `excess` has the columns dataset, n_clusters and excess, with a row for each start.
+    `excess` has the columns dataset, n_clusters and excess, with a row for each start. The quantiles are those of all
+    samples, not of some that are drawn.
     """
     if excess.dataset.nunique() < _FEWEST:
         return math.nan, math.nan
-    places = excess.groupby("dataset", sort=False).n_clusters.rank(method="dense").astype(int) - 1
-    # Medians of drawn starts by data set and K; NaN where a data set has fewer K than another one.
-    drawn = np.full((excess.dataset.nunique(), int(places.max()) + 1, _RESAMPLES), np.nan)
-    numbers = excess.groupby("dataset", sort=False).ngroup()
-    for instance, values in excess.groupby([numbers, places], sort=False).excess:
-        starts = values.to_numpy(float)
-        samples = starts[rng.integers(len(starts), size=(_RESAMPLES, len(starts)))]
-        drawn[instance] = np.quantile(samples, 0.5, axis=1, method="higher")
-    chosen = rng.integers(len(drawn), size=(_RESAMPLES, len(drawn)))
-    # A data set that is drawn twice has other starts the second time.
-    medians = np.sort(drawn[chosen, :, rng.integers(_RESAMPLES, size=chosen.shape)].reshape(_RESAMPLES, -1))
-    medians = medians[np.arange(_RESAMPLES), (~np.isnan(medians)).sum(axis=1) // 2]
-    low, high = np.quantile(medians, [0.025, 0.975], method="closest_observation")
+    # Imported here, because it is slow to import and other modules need only the names of the metrics.
+    from scipy.special import bdtrc
+
+    starts = [
+        [one.to_numpy(float) for _, one in part.groupby("n_clusters").excess]
+        for _, part in excess.groupby("dataset")
+    ]
+    values = np.unique(excess.excess.to_numpy(float))
+
+    def at_most(value: float) -> float:
+        """The probability that a sample's median is at most this value."""
+        # How many medians of a drawn data set are at most the value, less how many are above it.
+        most = max(map(len, starts))
+        drawn = np.zeros(2 * most + 1)
+        for part in starts:
+            below = [bdtrc(len(of) // 2, len(of), (of <= value).mean()) for of in part]
+            lead = reduce(np.convolve, [(1 - p, 0, p) for p in below], np.ones(1))
+            drawn[most - len(part) : most + len(part) + 1] += lead / len(starts)
+        total = reduce(np.convolve, [drawn] * len(starts))
+        return float(total[len(total) // 2 + 1 :].sum())
+
+    low, high = (values[bisect_left(values, share, key=at_most)] for share in (0.025, 0.975))
     return float(low), float(high)
 
 
@@ -186,10 +197,10 @@ def _board(scores: pd.DataFrame, cost: str, names: Names) -> pd.DataFrame:
     # Where even the best known cost is above that of random labels, there is nothing to judge.
     rows = rows.assign(worse=is_worse.where(gain.notna() & (largest >= 0)))
     certified = _excess(ok)[cost].groupby(ok.method).max()
-    summaries, whole, rng = [], [], np.random.default_rng(0)
+    summaries, whole = [], []
     for (method, level), part in rows.groupby(["method", "level"], sort=False):
         mine = starts[(starts.method == method) & (starts.level == level)]
-        low, high = interval(mine, rng)
+        low, high = interval(mine)
         summaries.append(_summary(part) | {"method": method, "level": level, "low": low, "high": high})
     for method, part in rows.groupby("method", sort=False):
         reached = part.worse[np.isfinite(part.value)].dropna()
