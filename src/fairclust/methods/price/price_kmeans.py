@@ -493,7 +493,9 @@ class PriceFairKMeans(PrototypeClusterer):
         n_empty = int((counts.sum(axis=0) == 0).sum())
         if n_empty > 0 or (not self.converged_ and self.n_iter_ >= self.max_iter):
             state = (
-                "at rest: take fewer clusters" if self.converged_ else "still moving: raise max_iter or tol"
+                "at rest: set size_min=1, raise n_init, or take fewer clusters"
+                if self.converged_
+                else "still moving: raise max_iter or tol"
             )
             yield (
                 f"stopped after {count(self.n_iter_, 'outer step')} with {self.n_clusters - n_empty} of "
