@@ -259,9 +259,19 @@ def test_the_critical_difference_is_that_of_demsar():
     assert ranks["a"] == ranks["b"] == 1.5 and ranks.sum() == pytest.approx(15) and p < 0.05
 
 
-@pytest.mark.parametrize(("cost", "families"), [(0.0, {}), (9.0, {"mine": "one", "other": "one"})])
-def test_a_best_known_cost_of_zero_and_methods_of_one_family_compare_nothing(cost, families):
-    cells = [points(("mine", cost, 1.0), ("other", 8.0, 1.0))]
-    cells += [points(("mine", 9.0, 1.0), ("famous", 8.0, 1.0), dataset="e")]
-    board = make_leaderboard(pd.concat(cells, ignore_index=True), replace(NAMES, families=families))
-    assert set(board.dataset.dropna()) == {"e"} and board.excess.notna().all()
+def test_methods_of_one_family_compare_nothing():
+    cells = [points(("mine", 9.0, 1.0), (other, 8.0, 1.0), dataset=other) for other in ("other", "famous")]
+    board = make_leaderboard(pd.concat(cells), replace(NAMES, families={"mine": "one", "other": "one"}))
+    assert set(board.dataset.dropna()) == {"famous"} and board.excess.notna().all()
+
+
+def test_a_best_known_cost_of_zero_has_no_distance_but_losses():
+    one = points(("mine", 100, 1.0), ("other", 110, 1.0))
+    zero = points(("mine", 5, 1.0), ("other", 0, 1.0), dataset="e")
+    alone = points(("mine", 5, 1.0), ("famous", 0, 1.0), dataset="f")
+    board = board_of(one, zero, alone)
+    found = shown(board)
+    assert found["losses"].startswith("Our methods lose on 8 of 12 settings")
+    mine, other = found["table"].records
+    assert (mine["Within 0 %"], other["Within 0 %"]) == ("0.0 %, 1 of 1", "10.0 %, 1 of 1")
+    assert make_leaderboard(zero, NAMES).empty

@@ -171,13 +171,14 @@ def make_leaderboard(scores: pd.DataFrame, names: Names) -> pd.DataFrame:
 
 def _board(scores: pd.DataFrame, cost: str, names: Names) -> pd.DataFrame:
     starts, place = start_costs(scores, cost), [*INSTANCE, "level"]
-    # Nothing can be compared at a level that no start reaches, with a cost of 0, or among the methods of one family.
+    # Nothing can be compared at a level that no start reaches, or among the methods of one family.
     families = starts.method.map(lambda method: names.families.get(method, method))
     several = families.groupby([starts[name] for name in INSTANCE]).transform("nunique") > 1
-    starts = starts[np.isfinite(starts.best) & (starts.best > 0) & several]
-    if starts.empty:
-        return starts
-    starts = starts.assign(excess=starts.value / starts.best - 1)
+    starts = starts[np.isfinite(starts.best) & several]
+    # To a best known cost of 0 there is no distance, but any other cost is dearer.
+    starts = starts.assign(excess=starts.value / starts.best.where(starts.best > 0) - 1)
+    if starts.excess.isna().all():
+        return starts.iloc[:0]
     of_method = starts.sort_values("value", kind="stable").groupby([*place, "method"], sort=False)
     middle = (of_method.cumcount() == of_method.seed.transform("size") // 2).sort_index()
     rows = starts[middle].drop(columns=["seed", "fitted"])
@@ -199,10 +200,14 @@ def _board(scores: pd.DataFrame, cost: str, names: Names) -> pd.DataFrame:
     certified = _excess(ok)[cost].groupby(ok.method).max()
     summaries, whole = [], []
     for (method, level), part in rows.groupby(["method", "level"], sort=False):
-        mine = starts[(starts.method == method) & (starts.level == level)]
+        mine = starts[(starts.method == method) & (starts.level == level)].dropna(subset="excess")
+        if mine.empty:
+            continue
         low, high = interval(mine)
         summaries.append(_summary(part) | {"method": method, "level": level, "low": low, "high": high})
     for method, part in rows.groupby("method", sort=False):
+        if part.excess.isna().all():
+            continue
         reached = part.worse[np.isfinite(part.value)].dropna()
         # Without random labels or results to compare, the mean is NaN, and the method is not worse.
         worse = float(method in control or (reached if len(reached) else part.worse).mean() > 0.5)
@@ -214,11 +219,11 @@ def _board(scores: pd.DataFrame, cost: str, names: Names) -> pd.DataFrame:
 
 def _summary(rows: pd.DataFrame) -> dict[str, Any]:
     """A method on some instances and levels. Of two middle distances the larger counts: one may be infinite."""
-    seconds = rows.drop_duplicates(INSTANCE)
+    seconds, excess = rows.drop_duplicates(INSTANCE), rows.excess.dropna()
     return {
-        "excess": float(rows.excess.quantile(0.5, interpolation="higher")),
-        "reached": int(np.isfinite(rows.excess).sum()),
-        "instances": len(rows),
+        "excess": float(excess.quantile(0.5, interpolation="higher")),
+        "reached": int(np.isfinite(excess).sum()),
+        "instances": len(excess),
         "starts": rows.starts.max(),
         "fewest_starts": rows.starts.min(),
         "failed": seconds.failed.sum(),
@@ -280,7 +285,7 @@ def kinds_of_data(board: pd.DataFrame, cost: str) -> Iterator[tuple[str, float, 
     methods that are no better than random labels. A kind ends in the number of its data sets. The frames have the
     columns method, excess (the median) and seconds (of one fit, the median).
     """
-    rows = board[(board.cost == cost) & board.dataset.notna()]
+    rows = board[(board.cost == cost) & board.dataset.notna() & board.excess.notna()]
     rows = rows.assign(
         size=np.digitize(rows.n_rows.astype(float), [10_000]),
         groups=np.digitize(rows.n_groups.astype(float), [3, 10]),
